@@ -1,0 +1,62 @@
+# The commands of this project. `make` lists them; each sets up what it needs by itself.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+CHROMIUM := $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+SCENARIOS ?= tests/conformance/scenarios
+# What is installed is known by the text of the two files that decide it, and by the interpreter.
+STAMP = $(VENV)/.installed-$(shell cat pyproject.toml requirements.lock | $(PYTHON) -c 'import hashlib,sys; print(hashlib.sha256(sys.version.encode()+sys.stdin.buffer.read()).hexdigest()[:16])')
+
+.PHONY: help setup up down test check conformance integration lock clean
+
+help: ## list these commands
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## make the virtual environment .venv (nothing is done when nothing changed)
+
+$(STAMP):
+	@echo "== setup: installing pinned packages into $(VENV)"
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; say which with make PYTHON=...")'
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@rm -f $(VENV)/.installed-* && touch $@
+
+up: setup ## start the broker, run the example app, show it on a local web page
+	@$(PY) -m examples.demo up
+
+down: setup ## stop what `make up` started
+	@$(PY) -m examples.demo down
+
+test: check conformance integration ## everything a change must pass: check, conformance, integration
+	@echo "== test: check, conformance and integration passed"
+ifeq ($(CHROMIUM),)
+	@echo "!! NOT RUN: the tests that open a page in a browser, because chromium is not installed"
+endif
+
+check: setup ## lint, format, types, layers, unit tests (under two minutes)
+	@echo "== check: lint"; $(VENV)/bin/ruff check .
+	@echo "== check: format"; $(VENV)/bin/ruff format --check .
+	@echo "== check: types"; $(VENV)/bin/mypy
+	@echo "== check: layers"; PYTHONPATH=. $(VENV)/bin/lint-imports
+	@echo "== check: unit tests"; $(PY) -m pytest tests/unit -q
+
+conformance: setup ## recorded behaviour of Java Kafka Streams; SCENARIOS=<directory> for another recording
+	@echo "== conformance: $(SCENARIOS)"; $(PY) tests/conformance/run.py $(SCENARIOS)
+
+integration: setup ## tests on a real broker (started and stopped by the tests)
+	@echo "== integration"; $(PY) -m pytest tests/integration -q $(if $(CHROMIUM),,-m "not browser")
+
+lock: setup ## resolve pyproject.toml anew into requirements.lock (after changing dependencies)
+	@echo "== lock"; $(VENV)/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade --output-file requirements.lock
+	@! grep -nE '://|--(extra-)?index-url|--find-links' requirements.lock || { echo "requirements.lock must not carry addresses"; exit 1; }
+
+clean: ## remove what was built; the environment and the broker's data stay
+	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,186 @@
+"""Kafka Streams' model as a Python library.
+
+what a developer writes     StreamsBuilder, KStream, KTable, windows, Materialized, Stores   (dsl/, state/)
+the level below             Topology, Processor, Record, contexts, handlers, extractors      (topology/, processor/)
+bytes and values            serdes                                                           (serdes/)
+settings and errors         StreamsConfig, StreamsError and its tree                         (config.py, errors.py)
+trying it without a broker  streamfleet.testing.TopologyTestDriver                           (testing/)
+"""
+
+from streamfleet import serdes
+from streamfleet.config import StreamsConfig
+from streamfleet.dsl.branched import BranchedKStream
+from streamfleet.dsl.builder import StreamsBuilder
+from streamfleet.dsl.global_ktable import GlobalKTable
+from streamfleet.dsl.grouped_stream import KGroupedStream
+from streamfleet.dsl.grouped_table import KGroupedTable
+from streamfleet.dsl.kstream import KStream
+from streamfleet.dsl.ktable import KTable
+from streamfleet.dsl.materialized import Materialized
+from streamfleet.dsl.windowed_stream import SessionWindowedKStream, TimeWindowedKStream
+from streamfleet.dsl.windows import EmitStrategy, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
+from streamfleet.errors import (
+    ConfigError,
+    DeserializationError,
+    OptionError,
+    ProcessingError,
+    ProductionError,
+    RecordError,
+    SerializationError,
+    StateStoreError,
+    StoreUnavailableError,
+    StreamsError,
+    TimestampError,
+    TopologyError,
+)
+from streamfleet.ids import TaskId, TopicPartition
+from streamfleet.processor.api import (
+    Cancellable,
+    FixedKeyProcessor,
+    FixedKeyProcessorContext,
+    Processor,
+    ProcessorContext,
+    ProcessorSupplier,
+    PunctuationType,
+    ValueTransformer,
+)
+from streamfleet.processor.handlers import (
+    ContinueProduction,
+    DeserializationHandler,
+    ErrorContext,
+    FailProduction,
+    HandlerResponse,
+    HandlerResult,
+    LogAndContinueDeserialization,
+    LogAndContinueProcessing,
+    LogAndFailDeserialization,
+    LogAndFailProcessing,
+    ProcessingHandler,
+    ProductionHandler,
+    dead_letter,
+)
+from streamfleet.processor.timestamps import (
+    ExtractRecordMetadataTimestamp,
+    FailOnInvalidTimestamp,
+    LogAndSkipOnInvalidTimestamp,
+    TimestampExtractor,
+    UsePartitionTimeOnInvalidTimestamp,
+    WallclockTimestampExtractor,
+)
+from streamfleet.records import (
+    ConsumedRecord,
+    FixedKeyRecord,
+    Headers,
+    ProducerRecord,
+    RawRecord,
+    Record,
+    RecordContext,
+    RecordMetadata,
+    SessionWindow,
+    TimeWindow,
+    ValueAndTimestamp,
+    Windowed,
+)
+from streamfleet.serdes.api import Serde
+from streamfleet.state.api import (
+    KeyValueStore,
+    SessionStore,
+    StateStore,
+    StoreBuilder,
+    StoreIterator,
+    TimestampedKeyValueStore,
+    TimestampedWindowStore,
+    WindowStore,
+)
+from streamfleet.state.stores import Stores
+from streamfleet.topology.description import TopologyDescription
+from streamfleet.topology.plan import InternalTopic, SubTopologyPlan, TopologyPlan
+from streamfleet.topology.topology import Topology
+
+__all__ = [
+    "BranchedKStream",
+    "Cancellable",
+    "ConfigError",
+    "ConsumedRecord",
+    "ContinueProduction",
+    "DeserializationError",
+    "DeserializationHandler",
+    "EmitStrategy",
+    "ErrorContext",
+    "ExtractRecordMetadataTimestamp",
+    "FailOnInvalidTimestamp",
+    "FailProduction",
+    "FixedKeyProcessor",
+    "FixedKeyProcessorContext",
+    "FixedKeyRecord",
+    "GlobalKTable",
+    "HandlerResponse",
+    "HandlerResult",
+    "Headers",
+    "InternalTopic",
+    "KGroupedStream",
+    "KGroupedTable",
+    "KStream",
+    "KTable",
+    "KeyValueStore",
+    "LogAndContinueDeserialization",
+    "LogAndContinueProcessing",
+    "LogAndFailDeserialization",
+    "LogAndFailProcessing",
+    "LogAndSkipOnInvalidTimestamp",
+    "Materialized",
+    "OptionError",
+    "ProcessingError",
+    "ProcessingHandler",
+    "Processor",
+    "ProcessorContext",
+    "ProcessorSupplier",
+    "ProducerRecord",
+    "ProductionError",
+    "ProductionHandler",
+    "PunctuationType",
+    "RawRecord",
+    "Record",
+    "RecordContext",
+    "RecordError",
+    "RecordMetadata",
+    "Serde",
+    "SerializationError",
+    "SessionStore",
+    "SessionWindow",
+    "SessionWindowedKStream",
+    "SessionWindows",
+    "SlidingWindows",
+    "StateStore",
+    "StateStoreError",
+    "StoreBuilder",
+    "StoreIterator",
+    "StoreUnavailableError",
+    "Stores",
+    "StreamsBuilder",
+    "StreamsConfig",
+    "StreamsError",
+    "SubTopologyPlan",
+    "TaskId",
+    "TimeWindow",
+    "TimeWindowedKStream",
+    "TimeWindows",
+    "TimestampError",
+    "TimestampExtractor",
+    "TimestampedKeyValueStore",
+    "TimestampedWindowStore",
+    "TopicPartition",
+    "Topology",
+    "TopologyDescription",
+    "TopologyError",
+    "TopologyPlan",
+    "UnlimitedWindows",
+    "UsePartitionTimeOnInvalidTimestamp",
+    "ValueAndTimestamp",
+    "ValueTransformer",
+    "WallclockTimestampExtractor",
+    "WindowStore",
+    "Windowed",
+    "dead_letter",
+    "serdes",
+]

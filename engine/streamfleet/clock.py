@@ -1,0 +1,18 @@
+"""The clock port and its production adapter. Nothing else in the engine reads the time; tests use `testing.ManualClock`."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch: what users see as wall-clock time."""
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000

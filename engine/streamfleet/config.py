@@ -1,0 +1,191 @@
+"""StreamsConfig: every setting of an app, typed, from keywords or from a mapping with Kafka's dotted names.
+
+Fields are grouped by concern and documented where they are declared. `from_mapping` is the only place that parses text.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from streamfleet.errors import ConfigError
+
+if TYPE_CHECKING:
+    from streamfleet.processor.handlers import DeserializationHandler, ProcessingHandler, ProductionHandler
+    from streamfleet.processor.timestamps import TimestampExtractor
+    from streamfleet.serdes.api import Serde
+
+TOPIC_PREFIX = "topic."
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() in ("true", "false"):
+        return str(value).lower() == "true"
+    raise ValueError("expected true or false")
+
+
+def _milliseconds(value: Any) -> int:
+    return value // timedelta(milliseconds=1) if isinstance(value, timedelta) else int(value)
+
+
+def _at_least(low: int, parse: Callable[[Any], int] = int) -> Callable[[Any], int]:
+    def check(value: Any) -> int:
+        number = parse(value)
+        if number < low:
+            raise ValueError(f"expected at least {low}")
+        return number
+
+    return check
+
+
+def _one_of(*choices: str) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(f"expected {' or '.join(choices)}")
+        return str(value)
+
+    return check
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+def _serde(value: Any) -> Any:
+    if value is not None and not (hasattr(value, "serialize") and hasattr(value, "deserialize")):
+        raise ValueError("expected a serde such as streamfleet.serdes.string()")
+    return value
+
+
+def _handler(value: Any) -> Any:
+    """The words "fail" and "continue" stand for the built-in handlers; StreamsConfig turns them into objects."""
+    if isinstance(value, str):
+        return _one_of("fail", "continue")(value)
+    if not hasattr(value, "handle"):
+        raise ValueError('expected "fail", "continue" or a handler object')
+    return value
+
+
+def _extractor(value: Any) -> Any:
+    if value is not None and not hasattr(value, "extract"):
+        raise ValueError("expected a TimestampExtractor such as FailOnInvalidTimestamp()")
+    return value
+
+
+def _setting(name: str, default: Any, parse: Callable[[Any], Any]) -> Any:
+    return field(default=default, metadata={"name": name, "parse": parse})
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamsConfig:
+    """The settings of one app. Frozen: change by `with_(...)`."""
+
+    # identity
+    application_id: str = field(metadata={"name": "application.id", "parse": str})
+    """Names the app's state: prefix of its internal topics, its group, its state directory."""
+
+    # serdes and time
+    default_key_serde: Serde[Any] | None = _setting("default.key.serde", None, _serde)
+    """For sources, sinks and stores that name no key serde."""
+    default_value_serde: Serde[Any] | None = _setting("default.value.serde", None, _serde)
+    """For sources, sinks and stores that name no value serde."""
+    default_timestamp_extractor: TimestampExtractor | None = _setting("default.timestamp.extractor", None, _extractor)
+    """For sources that name none; None means FailOnInvalidTimestamp."""
+
+    # bad records
+    deserialization_handler: DeserializationHandler | Literal["fail", "continue"] = _setting(
+        "deserialization.exception.handler", "fail", _handler
+    )
+    """Asked about records that cannot be read."""
+    processing_handler: ProcessingHandler | Literal["fail", "continue"] = _setting(
+        "processing.exception.handler", "fail", _handler
+    )
+    """Asked about operators and punctuators that raise."""
+    production_handler: ProductionHandler | Literal["fail", "continue"] = _setting(
+        "production.exception.handler", "fail", _handler
+    )
+    """Asked about results that cannot be sent."""
+    dead_letter_topic: str | None = _setting("errors.dead.letter.queue.topic.name", None, _as_is)
+    """Where the built-in handlers put the records they were asked about; None: nowhere."""
+
+    # state
+    state_dir: Path = _setting("state.dir", Path(tempfile.gettempdir()) / "streamfleet", Path)
+    """Below it every app has a directory with one database per task."""
+    statestore_cache_max_bytes: int = _setting("statestore.cache.max.bytes", 10 * 1024 * 1024, _at_least(0))
+    """Memory for results held back by record caches, over all tasks of a process; 0 forwards every update."""
+    dsl_store_kind: Literal["rocksdb", "in_memory"] = _setting(
+        "dsl.store.suppliers.class", "rocksdb", _one_of("rocksdb", "in_memory")
+    )
+    """Where the DSL's stores keep their rows if the operator does not say."""
+    changelog_deduplicate: bool = _setting("changelog.deduplicate", True, _boolean)
+    """True: a changelog gets the last value per key and commit. False: it gets every write, when it is made."""
+
+    # internal topics and names
+    windowstore_changelog_additional_retention_ms: int = _setting(
+        "windowstore.changelog.additional.retention.ms", 24 * 60 * 60 * 1000, _at_least(0, _milliseconds)
+    )
+    """Added to a window or session store's retention for its changelog: slack for clocks that disagree."""
+    ensure_explicit_internal_resource_naming: bool = _setting(
+        "ensure.explicit.internal.resource.naming", False, _boolean
+    )
+    """True: refuse a topology in which a store, changelog or repartition topic has a generated name."""
+    topology_optimization: Literal["none"] = _setting("topology.optimization", "none", _one_of("none"))
+    """Rewriting of the topology before it is built."""
+    topic_overrides: Mapping[str, str] = field(default_factory=dict)
+    """Settings of all internal topics, from names that begin with `topic.`."""
+
+    # timing
+    max_task_idle_ms: int = _setting("max.task.idle.ms", 0, _at_least(-1, _milliseconds))
+    """How long a task with an empty input waits for it, so that records are taken in the order of time; -1: never."""
+    windowed_emit_interval_ms: int | None = _setting(
+        "__emit.interval.ms.kstreams.windowed.aggregation__", None, _at_least(0, _milliseconds)
+    )
+    """Shortest wall-clock time between two scans for closed windows; None: 1000, and 0 in the test driver."""
+
+    def __post_init__(self) -> None:
+        if not self.application_id:
+            raise ConfigError("application.id is empty", hint="give the app a name that stays the same over its life")
+        for entry in fields(self):
+            if "parse" in entry.metadata and getattr(self, entry.name) is not entry.default:
+                value = _parsed(entry.metadata["name"], entry.metadata["parse"], getattr(self, entry.name))
+                object.__setattr__(self, entry.name, value)
+
+    @classmethod
+    def from_mapping(cls, settings: Mapping[str, Any]) -> StreamsConfig:
+        """From Kafka's dotted names; values may be text or typed."""
+        names = {entry.metadata["name"]: entry.name for entry in fields(cls) if "name" in entry.metadata}
+        chosen: dict[str, Any] = {}
+        topic_overrides: dict[str, str] = {}
+        for key, value in settings.items():
+            if key in names:
+                chosen[names[key]] = value
+            elif key.startswith(TOPIC_PREFIX):
+                topic_overrides[key.removeprefix(TOPIC_PREFIX)] = str(value)
+            else:
+                raise ConfigError(f"unknown setting {key!r}", hint=_suggestion(key, list(names)))
+        if "application_id" not in chosen:
+            raise ConfigError("application.id is missing", hint="give the app a name that stays the same over its life")
+        return cls(**chosen, topic_overrides=topic_overrides)
+
+    def with_(self, **changes: Any) -> StreamsConfig:
+        """A copy with some fields changed."""
+        return replace(self, **changes)
+
+
+def _parsed(name: str, parse: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return parse(value)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"setting {name} cannot be {value!r}", hint=str(error)) from error
+
+
+def _suggestion(key: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"did you mean {near[0]}?" if near else "see the fields of StreamsConfig for those there are"

@@ -1,0 +1,91 @@
+"""Aggregating a grouped stream: count, reduce and aggregate, one row per key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from streamfleet.dsl.operators.table_view import (
+    AnyProcessor,
+    TableOperator,
+    TableView,
+    UpdateForwarder,
+    as_row,
+    internal,
+    store_view,
+)
+from streamfleet.processor.api import ProcessorContext
+from streamfleet.records import Change, Record
+
+Initializer = Callable[[], Any]
+Aggregator = Callable[[Any, Any, Any], Any]
+"""f(key, value, aggregate) -> aggregate"""
+
+
+class StreamAggregateOperator(TableOperator):
+    """A reduce is an aggregate whose initializer gives None: then its aggregator returns the first value as it is."""
+
+    def __init__(self, store: str, initializer: Initializer, aggregator: Aggregator) -> None:
+        self._store = store
+        self._initializer = initializer
+        self._aggregator = aggregator
+
+    def __call__(self) -> AnyProcessor:
+        return _StreamAggregate(self._store, self._initializer, self._aggregator, send_old_values=self.send_old_values)
+
+    def enable_sending_old_values(self, *, force: bool) -> bool:
+        self.send_old_values = True
+        return True
+
+    def view(self) -> TableView:
+        return store_view(self._store)
+
+
+class _StreamAggregate(AnyProcessor):
+    def __init__(self, store: str, initializer: Initializer, aggregator: Aggregator, *, send_old_values: bool) -> None:
+        self._store_name = store
+        self._initializer = initializer
+        self._aggregator = aggregator
+        self._send_old_values = send_old_values
+
+    def init(self, context: ProcessorContext[Any, Any]) -> None:
+        self.context = context
+        self._store = context.get_state_store(self._store_name)
+        self._forwarder = UpdateForwarder(context, self._store, send_old_values=self._send_old_values)
+
+    def process(self, record: Record[Any, Any]) -> None:
+        key, value, timestamp = record.key, record.value, record.timestamp
+        if key is None or value is None:
+            internal(self.context).drop("null key or value")
+            return
+        row = self._store.get(key)
+        if row is None:
+            old = self._initializer()
+        else:
+            old = row.value
+            timestamp = max(timestamp, row.timestamp)
+        new = self._aggregator(key, value, old)
+        self._store.put(key, as_row(new, timestamp))
+        if not self._forwarder.is_cached:
+            self._forwarder.forward(Record(key, Change(new, old), timestamp, record.headers))
+
+
+def zero() -> int:
+    return 0
+
+
+def nothing() -> None:
+    return None
+
+
+def count_one(_key: Any, _value: Any, count: int) -> int:
+    return count + 1
+
+
+def reducing(reducer: Callable[[Any, Any], Any]) -> Aggregator:
+    """An aggregator from a reducer f(aggregate, value)."""
+
+    def aggregate(_key: Any, value: Any, aggregate: Any) -> Any:
+        return value if aggregate is None else reducer(aggregate, value)
+
+    return aggregate

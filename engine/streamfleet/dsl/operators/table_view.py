@@ -1,0 +1,151 @@
+"""How operators read tables and pass changes on.
+
+A table is read through a ValueGetter: from its store if it has one, else by asking the table it is made of and computing again.
+An UpdateForwarder forwards a change at once, or leaves that to the store's cache.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from streamfleet.processor.api import InternalProcessorContext, Processor, ProcessorContext
+from streamfleet.records import Change, Record, ValueAndTimestamp
+
+AnyProcessor = Processor[Any, Any, Any, Any]
+Row = ValueAndTimestamp[Any]
+
+
+class ValueGetter(ABC):
+    """Reads a table by key, inside the processor that owns it."""
+
+    @abstractmethod
+    def init(self, context: InternalProcessorContext) -> None: ...
+
+    @abstractmethod
+    def get(self, key: Any) -> Row | None: ...
+
+    def close(self) -> None:
+        """Most hold nothing."""
+
+
+@dataclass(frozen=True)
+class TableView:
+    """How to read a table: makes a getter per task, and names the stores that must be connected to its reader."""
+
+    stores: tuple[str, ...]
+    make: Callable[[], ValueGetter]
+
+
+class TableOperator(ABC):
+    """The supplier behind a KTable. Old values are sent only once somebody downstream has asked for them."""
+
+    send_old_values = False
+
+    @abstractmethod
+    def __call__(self) -> AnyProcessor: ...
+
+    @abstractmethod
+    def enable_sending_old_values(self, *, force: bool) -> bool:
+        """Start to forward old values too. Without `force`, only if no table has to be materialized for it; says whether."""
+
+    @abstractmethod
+    def view(self) -> TableView:
+        """How to read the table; materializes what must be."""
+
+
+class StoreGetter(ValueGetter):
+    """Reads a timestamped key-value store."""
+
+    def __init__(self, store: str) -> None:
+        self._name = store
+
+    def init(self, context: InternalProcessorContext) -> None:
+        self.get = context.get_state_store(self._name).get  # type: ignore[method-assign]
+
+    def get(self, key: Any) -> Row | None:
+        raise RuntimeError(f"store {self._name} is read before the processor is initialised")
+
+
+class WindowStoreGetter(ValueGetter):
+    """Reads a window store by Windowed keys."""
+
+    def __init__(self, store: str) -> None:
+        self._name = store
+
+    def init(self, context: InternalProcessorContext) -> None:
+        self._store = context.get_state_store(self._name)
+
+    def get(self, key: Any) -> Row | None:
+        row: Row | None = self._store.fetch(key.key, key.window.start)
+        return row
+
+
+class SessionStoreGetter(ValueGetter):
+    """Reads a session store by Windowed keys; a session's timestamp is its end."""
+
+    def __init__(self, store: str) -> None:
+        self._name = store
+
+    def init(self, context: InternalProcessorContext) -> None:
+        self._store = context.get_state_store(self._name)
+
+    def get(self, key: Any) -> Row | None:
+        value = self._store.fetch_session(key.key, key.window.start, key.window.end)
+        return None if value is None else ValueAndTimestamp(value, key.window.end)
+
+
+def store_view(store: str) -> TableView:
+    return TableView((store,), lambda: StoreGetter(store))
+
+
+class UpdateForwarder:
+    """Forwards changes of a stored table: at once, or when the store's cache is flushed.
+
+    `value_of` and `time_of` say how a row of the store reads: timestamped rows carry their time, sessions end with their window.
+    """
+
+    def __init__(self, context: ProcessorContext[Any, Any], store: Any | None, *, send_old_values: bool) -> None:
+        """`store` None: nothing is ever held back."""
+        assert isinstance(context, InternalProcessorContext)
+        self._context = context
+        self._send_old_values = send_old_values
+        self.is_cached = store is not None and store.set_flush_listener(self._on_flush, send_old_values=send_old_values)
+
+    def forward(self, record: Record[Any, Change[Any]]) -> None:
+        if self.is_cached:
+            return
+        if not self._send_old_values and record.value.old is not None:
+            record = record.with_value(Change(record.value.new, None, record.value.is_latest))
+        self._context.forward(record)
+
+    def _on_flush(self, key: Any, new: Any, old: Any, timestamp: int) -> None:
+        record_context = self._context.record_context
+        headers = () if record_context is None else record_context.headers
+        self._context.forward(Record(key, *self._change(key, new, old, timestamp), headers))
+
+    def _change(self, _key: Any, new: Row | None, old: Row | None, timestamp: int) -> tuple[Change[Any], int]:
+        change: Change[Any] = Change(value_or_none(new), value_or_none(old))
+        return change, timestamp if new is None else new.timestamp
+
+
+class SessionForwarder(UpdateForwarder):
+    """Rows of session stores have no timestamp of their own."""
+
+    def _change(self, key: Any, new: Any, old: Any, timestamp: int) -> tuple[Change[Any], int]:
+        return Change(new, old), key.window.end
+
+
+def value_or_none(row: Row | None) -> Any:
+    return None if row is None else row.value
+
+
+def as_row(value: Any, timestamp: int) -> Row | None:
+    return None if value is None else ValueAndTimestamp(value, timestamp)
+
+
+def internal(context: ProcessorContext[Any, Any]) -> InternalProcessorContext:
+    assert isinstance(context, InternalProcessorContext)
+    return context

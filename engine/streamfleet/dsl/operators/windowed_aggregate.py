@@ -1,0 +1,175 @@
+"""Aggregating a grouped stream by windows: what time and sliding windows share, and time windows themselves."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from streamfleet.dsl.operators.aggregate import Aggregator, Initializer
+from streamfleet.dsl.operators.table_view import (
+    AnyProcessor,
+    Row,
+    TableOperator,
+    TableView,
+    UpdateForwarder,
+    WindowStoreGetter,
+    as_row,
+    internal,
+)
+from streamfleet.dsl.operators.window_close import CloseTimer
+from streamfleet.dsl.windows import EmitStrategy, Windows
+from streamfleet.processor.api import ProcessorContext
+from streamfleet.records import NO_TIMESTAMP, Change, Record, TimeWindow, Windowed
+
+
+class WindowedAggregateOperator(TableOperator):
+    """Supplier of a time-windowed or sliding aggregation."""
+
+    def __init__(
+        self, store: str, emit_strategy: EmitStrategy, initializer: Initializer, aggregator: Aggregator
+    ) -> None:
+        self._store = store
+        self._emit_strategy = emit_strategy
+        self._initializer = initializer
+        self._aggregator = aggregator
+
+    def enable_sending_old_values(self, *, force: bool) -> bool:
+        self.send_old_values = True
+        return True
+
+    def view(self) -> TableView:
+        store = self._store
+        return TableView((store,), lambda: WindowStoreGetter(store))
+
+
+class WindowedAggregateProcessor(AnyProcessor):
+    """Stores and forwards what a window's aggregate becomes; on-close strategies forward only windows that have closed.
+
+    Stream time is the processor's own, and starts anew with every task: after a restart, records may be taken that would have
+    been late before.
+    """
+
+    def __init__(
+        self,
+        store: str,
+        emit_strategy: EmitStrategy,
+        initializer: Initializer,
+        aggregator: Aggregator,
+        *,
+        send_old_values: bool,
+    ) -> None:
+        self._store_name = store
+        self._emits_on_close = emit_strategy is EmitStrategy.ON_WINDOW_CLOSE
+        self._initializer = initializer
+        self._aggregator = aggregator
+        self._send_old_values = send_old_values
+
+    def init(self, context: ProcessorContext[Any, Any]) -> None:
+        self.context = context
+        self._internal = internal(context)
+        self._stream_time = NO_TIMESTAMP
+        self._store = context.get_state_store(self._store_name)
+        cached_store = None if self._emits_on_close else self._store
+        self._forwarder = UpdateForwarder(context, cached_store, send_old_values=self._send_old_values)
+        self._timer = CloseTimer(self._internal, self._store_name) if self._emits_on_close else None
+
+    def _observe(self, timestamp: int, grace_ms: int) -> int:
+        """Move stream time on; returns the close time: windows that ended before it take no more records."""
+        self._stream_time = max(self._stream_time, timestamp)
+        return self._stream_time - grace_ms
+
+    def _update(self, record: Record[Any, Any], window: TimeWindow, row: Row | None) -> None:
+        """Add the record to a window whose row is known (None: it has none)."""
+        timestamp = record.timestamp
+        if row is None:
+            old = self._initializer()
+        else:
+            old = row.value
+            timestamp = max(timestamp, row.timestamp)
+        new = self._aggregator(record.key, record.value, old)
+        self._put(record, window, new, old, timestamp)
+
+    def _put(self, record: Record[Any, Any], window: TimeWindow, new: Any, old: Any, timestamp: int) -> None:
+        self._store.put(record.key, as_row(new, timestamp), window.start)
+        if not self._emits_on_close and not self._forwarder.is_cached:
+            key = Windowed(record.key, window)
+            self._forwarder.forward(Record(key, Change(new, old), timestamp, record.headers))
+
+    def _emit_closed(self, record: Record[Any, Any], close_time: int) -> None:
+        timer = self._timer
+        if timer is None or not timer.is_due(close_time):
+            return
+        bounds = self._closed_starts(timer, close_time)
+        if bounds is None:
+            return
+        with self._store.fetch_all(*bounds) as closed:
+            for key, row in closed:
+                self._forwarder.forward(Record(key, Change(row.value, None), row.timestamp, record.headers))
+        timer.emitted(close_time)
+
+    @abstractmethod
+    def _closed_starts(self, timer: CloseTimer, close_time: int) -> tuple[int, int] | None:
+        """Lowest and highest start of windows that have closed since the last time; None if there can be none."""
+
+
+class TimeWindowedAggregateOperator(WindowedAggregateOperator):
+    """Tumbling, hopping and unlimited windows."""
+
+    def __init__(
+        self,
+        windows: Windows,
+        store: str,
+        emit_strategy: EmitStrategy,
+        initializer: Initializer,
+        aggregator: Aggregator,
+    ) -> None:
+        super().__init__(store, emit_strategy, initializer, aggregator)
+        self._windows = windows
+
+    def __call__(self) -> AnyProcessor:
+        return _TimeWindowedAggregate(
+            self._windows,
+            self._store,
+            self._emit_strategy,
+            self._initializer,
+            self._aggregator,
+            send_old_values=self.send_old_values,
+        )
+
+
+class _TimeWindowedAggregate(WindowedAggregateProcessor):
+    def __init__(
+        self,
+        windows: Windows,
+        store: str,
+        emit_strategy: EmitStrategy,
+        initializer: Initializer,
+        aggregator: Aggregator,
+        *,
+        send_old_values: bool,
+    ) -> None:
+        super().__init__(store, emit_strategy, initializer, aggregator, send_old_values=send_old_values)
+        self._windows = windows
+
+    def process(self, record: Record[Any, Any]) -> None:
+        if record.key is None:
+            self._internal.drop("null key")
+            return
+        close_time = self._observe(record.timestamp, self._windows.grace_ms)
+        for window in self._windows.windows_for(record.timestamp):
+            if window.end > close_time:
+                self._update(record, window, self._store.fetch(record.key, window.start))
+            else:
+                self._internal.drop("expired window")
+        self._emit_closed(record, close_time)
+
+    def _closed_starts(self, timer: CloseTimer, close_time: int) -> tuple[int, int] | None:
+        highest = close_time - self._windows.size_ms
+        if highest < 0:
+            return None
+        if not timer.has_emitted:
+            return 0, highest
+        lowest = max(0, timer.last_close_time - self._windows.size_ms) + 1
+        if list(self._windows.windows_for(highest)) == list(self._windows.windows_for(lowest - 1)):
+            return None  # close time has not reached the end of another window
+        return lowest, highest

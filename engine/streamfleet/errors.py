@@ -1,0 +1,91 @@
+"""Every error the engine raises on purpose, named by what the catcher should do next.
+
+    StreamsError
+    ├── ConfigError                 a setting is wrong: fix it and restart (also a ValueError)
+    ├── TopologyError               the topology cannot be built or planned: fix the program
+    │   └── OptionError             a single argument of a call is wrong: fix that call (also a ValueError)
+    ├── RecordError                 one record could not be handled; a handler may answer CONTINUE
+    │   ├── DeserializationError    its bytes do not fit the source's serde
+    │   ├── TimestampError          its timestamp is negative or could not be extracted
+    │   ├── ProcessingError         an operator or punctuator raised
+    │   └── ProductionError         a result could not be sent
+    │       └── SerializationError  ... because it does not fit the sink's serde
+    └── StateStoreError             a store cannot do what was asked
+        └── StoreUnavailableError   it is closed, or not known under that name: ask again later, or elsewhere
+
+A message says, in this order: the fact in lower case, the detail, and after a semicolon what to do.
+"""
+
+from __future__ import annotations
+
+
+class StreamsError(Exception):
+    """Root of the tree: whatever the engine raises on purpose."""
+
+    def __init__(self, fact: str, *, hint: str | None = None) -> None:
+        super().__init__(fact if hint is None else f"{fact}; {hint}")
+        self.fact = fact
+        self.hint = hint
+
+
+class ConfigError(StreamsError, ValueError):
+    """A setting is missing, unknown or has a value it cannot have."""
+
+
+class TopologyError(StreamsError):
+    """The topology is inconsistent: names clash, a parent or store is unknown, partition counts disagree."""
+
+
+class OptionError(TopologyError, ValueError):
+    """One argument of one call is wrong; the message names the operator."""
+
+
+class RecordError(StreamsError):
+    """One record could not be handled. Says which operator, and which input record was being processed."""
+
+    def __init__(
+        self,
+        fact: str,
+        *,
+        operator: str | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        offset: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        where = [] if operator is None else [f"operator {operator}"]
+        if topic is not None:
+            where.append(f"topic {topic}, partition {partition}, offset {offset}")
+        super().__init__(f"{fact} ({'; '.join(where)})" if where else fact, hint=hint)
+        self.operator = operator
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+
+
+class DeserializationError(RecordError):
+    """The key or value bytes of an input record do not fit the source's serde."""
+
+
+class TimestampError(RecordError):
+    """The timestamp extractor failed, or found a negative timestamp and was told not to accept one."""
+
+
+class ProcessingError(RecordError):
+    """User code in an operator or punctuator raised, and no handler answered CONTINUE."""
+
+
+class ProductionError(RecordError):
+    """A result record could not be sent, and no handler answered CONTINUE."""
+
+
+class SerializationError(ProductionError):
+    """A result record does not fit the serde of its sink or store."""
+
+
+class StateStoreError(StreamsError):
+    """A store cannot do what was asked: its data is unreadable, or the call is not possible on its kind."""
+
+
+class StoreUnavailableError(StateStoreError):
+    """The store is closed, or there is no store of that name here."""

@@ -1,0 +1,60 @@
+"""How a store's changes become changelog records: each as it is made, or the last one per key and commit.
+
+Keys and values are those of the topic: the raw key, and the bare value without timestamp. Changelog records carry no headers.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from streamfleet.state.api import StoreContext
+
+
+class ChangeLog(Protocol):
+    """Where a store reports its changes."""
+
+    def log(self, key: bytes, value: bytes | None, timestamp: int | None) -> None: ...
+
+    def flush(self) -> None:
+        """Send what was held back."""
+
+    def discard(self) -> None:
+        """Forget what was held back."""
+
+
+class EachChange:
+    """Sends every change at once: what Kafka Streams does."""
+
+    def __init__(self, context: StoreContext, store_name: str) -> None:
+        self._send = context.log_change
+        self._store_name = store_name
+
+    def log(self, key: bytes, value: bytes | None, timestamp: int | None) -> None:
+        self._send(self._store_name, key, value, timestamp, ())
+
+    def flush(self) -> None: ...
+
+    def discard(self) -> None: ...
+
+
+class LastChangePerKey:
+    """Holds changes back until the commit and sends only the last of every key, in the order in which those were made.
+    Compaction would leave the same.
+    """
+
+    def __init__(self, context: StoreContext, store_name: str) -> None:
+        self._send = context.log_change
+        self._store_name = store_name
+        self._held: dict[bytes, tuple[bytes | None, int | None]] = {}
+
+    def log(self, key: bytes, value: bytes | None, timestamp: int | None) -> None:
+        self._held.pop(key, None)
+        self._held[key] = (value, timestamp)
+
+    def flush(self) -> None:
+        held, self._held = self._held, {}
+        for key, (value, timestamp) in held.items():
+            self._send(self._store_name, key, value, timestamp, ())
+
+    def discard(self) -> None:
+        self._held = {}

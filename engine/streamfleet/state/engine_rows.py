@@ -1,0 +1,144 @@
+"""How the stores of a task share one engine: every row begins with the 2-byte number of its store.
+
+    number (2) | the store's own key                 rows of stores
+    0xFFFF | 'n' | store name                        -> its number, given once and never changed
+    0xFFFF | 'f' | store name                        -> its StoreFacts
+    0xFFFF | 'i'                                     -> identity: whose rows these are
+    0xFFFF | 'o' | changelog topic                   -> offset of the last changelog record that the rows contain
+
+Used by StoreHome only.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from streamfleet.errors import StateStoreError
+from streamfleet.ids import TaskId
+from streamfleet.ports import StoreEngine
+from streamfleet.state.dirty_buffer import DirtyBuffer, Row, write_batches
+
+FORMAT_VERSION = 1
+
+_OWN = b"\xff\xff"
+_NAMES = _OWN + b"n"
+_FACTS = _OWN + b"f"
+_IDENTITY = _OWN + b"i"
+_OFFSETS = _OWN + b"o"
+_MAX_STORES = 0xFFFF
+_NUMBER = struct.Struct(">H")
+_OFFSET = struct.Struct(">q")
+_FACTS_LAYOUT = struct.Struct(">qqqq")
+
+
+class StoreFacts:
+    """What a store must remember beside its rows. Saved with every commit, and read back after an abort."""
+
+    __slots__ = ("entries", "observed_time", "saved", "sequence", "updates")
+
+    def __init__(self, saved: bytes | None) -> None:
+        self.saved = saved or _FACTS_LAYOUT.pack(-1, 0, 0, 0)
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to what was saved."""
+        self.observed_time: int
+        """The highest time the store was given, -1 at first: windowed stores expire by it."""
+        self.sequence: int
+        """Of the last row, in a store that retains duplicates."""
+        self.entries: int
+        """A guess at the number of rows, RocksDB's own way: puts less deletes ..."""
+        self.updates: int
+        """... and how many of them there were since the rows were last counted."""
+        self.observed_time, self.sequence, self.entries, self.updates = _FACTS_LAYOUT.unpack(self.saved)
+
+    def save(self) -> bytes | None:
+        """The bytes to write, None if nothing has changed."""
+        now = _FACTS_LAYOUT.pack(self.observed_time, self.sequence, self.entries, self.updates)
+        if now == self.saved:
+            return None
+        self.saved = now
+        return now
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Whose rows these are. Rows of another app or task must never be taken for one's own."""
+
+    format_version: int
+    application_id: str
+    task_id: str
+
+
+class EngineRows:
+    """One engine, shared. Gives every store its buffer and facts, and commits all of them together."""
+
+    def __init__(self, engine: StoreEngine, application_id: str, task_id: TaskId) -> None:
+        self.engine = engine
+        self._buffers: list[DirtyBuffer] = []
+        self._facts: dict[bytes, StoreFacts] = {}
+        self._unsaved: list[Row] = []
+        self._check_identity(Identity(FORMAT_VERSION, application_id, str(task_id)))
+        self._numbers: dict[bytes, int] = {
+            key[len(_NAMES) :]: _NUMBER.unpack(number)[0] for key, number in engine.scan(_NAMES, _OWN + b"o")
+        }
+
+    def buffer(self, store_name: str) -> DirtyBuffer:
+        buffer = DirtyBuffer(self.engine, _NUMBER.pack(self._number(store_name.encode())))
+        self._buffers.append(buffer)
+        return buffer
+
+    def facts(self, store_name: str) -> StoreFacts:
+        key = _FACTS + store_name.encode()
+        facts = self._facts[key] = StoreFacts(self.engine.get(key))
+        return facts
+
+    def offsets(self) -> Iterator[tuple[str, int]]:
+        """Changelog topic and the offset of the last record contained."""
+        for key, offset in self.engine.scan(_OFFSETS, _OWN + b"p"):
+            yield key[len(_OFFSETS) :].decode(), _OFFSET.unpack(offset)[0]
+
+    def commit(self, offsets: Mapping[str, int]) -> None:
+        last = self._unsaved
+        last += [(key, saved) for key, facts in self._facts.items() if (saved := facts.save()) is not None]
+        last += [(_OFFSETS + topic.encode(), _OFFSET.pack(offset)) for topic, offset in offsets.items()]
+        write_batches(self.engine, self._buffers, last)
+        self._unsaved = []
+
+    def discard(self) -> None:
+        for buffer in self._buffers:
+            buffer.discard()
+        for facts in self._facts.values():
+            facts.reset()
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        return sum(buffer.size_bytes for buffer in self._buffers)
+
+    def _number(self, name: bytes) -> int:
+        if name not in self._numbers:
+            number = _first_free(self._numbers.values())
+            if number >= _MAX_STORES:
+                raise StateStoreError(f"a task cannot have more than {_MAX_STORES} stores")
+            self._numbers[name] = number
+            self._unsaved.append((_NAMES + name, _NUMBER.pack(number)))
+        return self._numbers[name]
+
+    def _check_identity(self, own: Identity) -> None:
+        saved = self.engine.get(_IDENTITY)
+        if saved is None:
+            self._unsaved.append((_IDENTITY, msgspec.json.encode(own)))
+            return
+        found = msgspec.json.decode(saved, type=Identity)
+        if found != own:
+            raise StateStoreError(
+                f"the rows here belong to task {found.task_id} of {found.application_id} (format {found.format_version}), "
+                f"not to task {own.task_id} of {own.application_id} (format {own.format_version})",
+                hint="give every app its own state.dir, or remove this directory: it is restored from the changelogs",
+            )
+
+
+def _first_free(taken: Iterable[int]) -> int:
+    return max(taken, default=-1) + 1

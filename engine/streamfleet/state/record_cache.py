@@ -1,0 +1,149 @@
+"""RecordCache: results held back in memory, shared by the cached stores of a task, bounded in bytes.
+
+Each store has a StoreCache in it. A put stays there, dirty, until the store is flushed (at commit) or until the cache is full;
+then the dirty entries are handed to the store's `flushed` function, which writes and forwards them. Flushed entries stay, clean,
+for reads. Keys here are the stores' order keys: cached_rows.py makes them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+
+from sortedcontainers import SortedList
+
+from streamfleet.records import Headers, RecordContext
+
+_ENTRY_BYTES = 24 + 1 + 8 + 8 + 4
+"""Links, dirty mark, timestamp, offset and partition, as Kafka Streams counts them."""
+
+
+class CacheEntry:
+    """A value (None: deleted) with the record context of its last update."""
+
+    __slots__ = ("context", "size_bytes", "value")
+
+    def __init__(self, key: bytes, value: bytes | None, context: RecordContext | None) -> None:
+        self.value = value
+        self.context = context
+        self.size_bytes = _ENTRY_BYTES + len(key) + (0 if value is None else len(value)) + _context_bytes(context)
+
+
+Flushed = Callable[[list[tuple[bytes, CacheEntry]]], None]
+
+
+class RecordCache:
+    """The limit, and how much of it is used. A size of 0 flushes every put at once."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.size_bytes = 0
+
+    def store_cache(self, flushed: Flushed) -> StoreCache:
+        return StoreCache(self, flushed)
+
+    def make_room(self, cache: StoreCache) -> None:
+        """Evict from the cache that grew. It may be empty already: flushing it can fill the cache of another store."""
+        while self.size_bytes > self.max_bytes and cache.evict():
+            pass
+
+
+class StoreCache:
+    """One store's entries: last used, last updated, and, from the first scan on, in the order of their keys."""
+
+    def __init__(self, cache: RecordCache, flushed: Flushed) -> None:
+        self._cache = cache
+        self._flushed = flushed
+        self._entries: OrderedDict[bytes, CacheEntry] = OrderedDict()
+        self._dirty: dict[bytes, None] = {}
+        self._sorted: SortedList[bytes] | None = None
+
+    def get(self, key: bytes) -> CacheEntry | None:
+        entry = self._entries.get(key)
+        if entry is not None:
+            self._entries.move_to_end(key)
+        return entry
+
+    def put(self, key: bytes, value: bytes | None, context: RecordContext | None) -> None:
+        """An update: it will be flushed after all that were made before it."""
+        self._set(key, CacheEntry(key, value, context))
+        self._dirty.pop(key, None)
+        self._dirty[key] = None
+        self._cache.make_room(self)
+
+    def put_clean(self, key: bytes, value: bytes) -> None:
+        """What was read from the store, for the next read."""
+        self._set(key, CacheEntry(key, value, None))
+        self._cache.make_room(self)
+
+    def scan(self, start: bytes, end: bytes | None, *, reverse: bool = False) -> list[tuple[bytes, bytes | None]]:
+        """Entries with start <= key < end, deleted ones included, as they are now."""
+        if not self._entries:
+            return []
+        if self._sorted is None:
+            self._sorted = SortedList(self._entries)
+        entries = self._entries
+        return [(key, entries[key].value) for key in self._sorted.irange(start, end, (True, False), reverse)]
+
+    def flush(self) -> None:
+        self._flush(None)
+
+    def evict(self) -> bool:
+        """Remove what was not used for longest. If it is dirty all that is dirty is flushed, it first."""
+        if not self._entries:
+            return False
+        key, entry = self._entries.popitem(last=False)
+        self._cache.size_bytes -= entry.size_bytes
+        if self._sorted is not None:
+            self._sorted.remove(key)
+        if key in self._dirty:
+            del self._dirty[key]
+            self._flush((key, entry))
+        return True
+
+    def clear(self) -> None:
+        """Forget everything, dirty or not."""
+        self._cache.size_bytes -= sum(entry.size_bytes for entry in self._entries.values())
+        self._entries.clear()
+        self._dirty.clear()
+        self._sorted = None
+
+    def _set(self, key: bytes, entry: CacheEntry) -> None:
+        old = self._entries.pop(key, None)
+        self._entries[key] = entry
+        self._cache.size_bytes += entry.size_bytes
+        if old is not None:
+            self._cache.size_bytes -= old.size_bytes
+        elif self._sorted is not None:
+            self._sorted.add(key)
+
+    def _flush(self, evicted: tuple[bytes, CacheEntry] | None) -> None:
+        updates = [] if evicted is None else [evicted]
+        updates += [(key, self._entries[key]) for key in self._dirty]
+        if not updates:
+            return
+        deleted = [key for key in self._dirty if self._entries[key].value is None]
+        # Cleared before the hand-over: what is forwarded may come back to this store and make entries dirty again.
+        self._dirty.clear()
+        self._flushed(updates)
+        self._remove_clean(deleted)
+
+    def _remove_clean(self, keys: Iterable[bytes]) -> None:
+        for key in keys:
+            entry = self._entries.get(key)
+            if entry is None or entry.value is not None or key in self._dirty:
+                continue
+            del self._entries[key]
+            self._cache.size_bytes -= entry.size_bytes
+            if self._sorted is not None:
+                self._sorted.remove(key)
+
+
+def _context_bytes(context: RecordContext | None) -> int:
+    if context is None:
+        return 0
+    return len(context.topic) + (_headers_bytes(context.headers) if context.headers else 0)
+
+
+def _headers_bytes(headers: Headers) -> int:
+    return sum(len(name) + (0 if value is None else len(value)) for name, value in headers)

@@ -1,0 +1,60 @@
+"""StoreHome: what the stores of one task share below their StoreContext: engines, record cache, changelogs.
+
+TaskState makes one and opens all stores in it; a store that is opened alone makes its own. It knows nothing of kinds of stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from streamfleet.state.api import StoreContext, StoreEngineKind
+from streamfleet.state.changelog import ChangeLog, EachChange, LastChangePerKey
+from streamfleet.state.engine_rows import EngineRows
+from streamfleet.state.record_cache import RecordCache
+
+
+class StoreHome:
+    """`unlogged` names the stores whose changelog is written by somebody else (an input topic that serves as changelog)."""
+
+    def __init__(self, context: StoreContext, unlogged: Collection[str] = ()) -> None:
+        self.context = context
+        self.record_cache = RecordCache(context.cache_max_bytes)
+        self._unlogged = unlogged
+        self._engines: dict[StoreEngineKind, EngineRows] = {}
+        self._changelogs: list[ChangeLog] = []
+
+    def rows(self, kind: StoreEngineKind) -> EngineRows:
+        if kind not in self._engines:
+            context = self.context
+            self._engines[kind] = EngineRows(context.engine(kind), context.application_id, context.task_id)
+        return self._engines[kind]
+
+    def changelog(self, store_name: str) -> ChangeLog | None:
+        """None if the store does not log."""
+        if store_name in self._unlogged or self.context.changelog_topic(store_name) is None:
+            return None
+        kind = LastChangePerKey if self.context.deduplicate_changelog else EachChange
+        changelog: ChangeLog = kind(self.context, store_name)
+        self._changelogs.append(changelog)
+        return changelog
+
+    def flush_changelogs(self) -> None:
+        for changelog in self._changelogs:
+            changelog.flush()
+
+    def commit(self, offsets: Mapping[StoreEngineKind, Mapping[str, int]]) -> None:
+        for kind, rows in self._engines.items():
+            rows.commit(offsets.get(kind, {}))
+
+    def offsets(self) -> dict[str, int]:
+        return {topic: offset for rows in self._engines.values() for topic, offset in rows.offsets()}
+
+    def discard(self) -> None:
+        for rows in self._engines.values():
+            rows.discard()
+        for changelog in self._changelogs:
+            changelog.discard()
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        return sum(rows.uncommitted_bytes for rows in self._engines.values())

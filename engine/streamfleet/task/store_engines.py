@@ -1,0 +1,32 @@
+"""The engines below the stores of one task: one database on disk and one in memory, opened when a store first asks.
+
+Given to a task by its owner, who knows the directory. Which store lives in which engine is said by the stores'
+builders.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from streamfleet.ports import StoreEngine
+from streamfleet.state.api import StoreEngineKind
+from streamfleet.state.memory_engine import MemoryEngine
+from streamfleet.state.rocksdb_engine import RocksDBEngine
+
+
+class StoreEngines:
+    """`directory` is the task's own; it is created with the database."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._open: dict[StoreEngineKind, StoreEngine] = {}
+
+    def engine(self, kind: StoreEngineKind) -> StoreEngine:
+        if kind not in self._open:
+            self._open[kind] = MemoryEngine() if kind == "in_memory" else RocksDBEngine(self._directory)
+        return self._open[kind]
+
+    def close(self) -> None:
+        for engine in self._open.values():
+            engine.close()
+        self._open.clear()

@@ -1,0 +1,284 @@
+"""StreamTask: one partition of one SubTopology, from raw input records to sent results and offsets to commit.
+
+Stepped by its owner (a StreamThread, or the test driver): add records, process one at a time, punctuate, commit. It
+owns the queues, the program, the stores and their context, and delegates to them. It has no thread; time, producer,
+broker lags and store engines are given to it. A commit has two halves, so that the owner can make offsets and results
+durable between them: `prepare_commit` (flush caches, log changes, name the offsets) and `post_commit` (write the
+stores).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from streamfleet.clock import Clock
+from streamfleet.compiler.interpreter import Interpreter
+from streamfleet.compiler.program import TaskEnvironment, TaskProgram
+from streamfleet.errors import StreamsError
+from streamfleet.ids import TaskId, TopicPartition
+from streamfleet.metrics import Metrics
+from streamfleet.ports import Producer
+from streamfleet.processor.api import PunctuationType
+from streamfleet.processor.timestamps import FailOnInvalidTimestamp
+from streamfleet.records import NO_TIMESTAMP, RawRecord, Record, RecordContext
+from streamfleet.state.api import StateStore
+from streamfleet.state.task_state import TaskState
+from streamfleet.task.offsets import CommittedOffset
+from streamfleet.task.partition_group import LagOf, PartitionGroup
+from streamfleet.task.phases import TaskPhase, checked_transition, require
+from streamfleet.task.punctuation import PunctuationSchedule
+from streamfleet.task.record_deserializer import RecordDeserializer
+from streamfleet.task.record_queue import RecordQueue, StampedRecord
+from streamfleet.task.store_engines import StoreEngines
+from streamfleet.task.task_context import TaskContext
+from streamfleet.topology.nodes import ProcessorTopology, SourceNode
+
+if TYPE_CHECKING:
+    from streamfleet.config import StreamsConfig
+
+Compile = Callable[[ProcessorTopology, TaskEnvironment], TaskProgram]
+
+
+class StreamTask:
+    """`inputs` says which source reads each partition; see `inputs_of`."""
+
+    def __init__(
+        self,
+        task_id: TaskId,
+        topology: ProcessorTopology,
+        inputs: Mapping[TopicPartition, SourceNode],
+        config: StreamsConfig,
+        *,
+        clock: Clock,
+        producer: Producer,
+        engines: StoreEngines,
+        metrics: Metrics,
+        lag_of: LagOf,
+        global_stores: Mapping[str, StateStore] | None = None,
+        compile: Compile = Interpreter,
+    ) -> None:
+        self.task_id = task_id
+        self.phase = TaskPhase.CREATED
+        self._topology = topology
+        self._clock = clock
+        self._engines = engines
+        changelogs = {entry.name: entry.changelog for entry in topology.stores if entry.changelog is not None}
+        self._context = TaskContext(
+            task_id,
+            config,
+            clock=clock,
+            producer=producer,
+            engines=engines,
+            metrics=metrics,
+            changelogs=changelogs,
+            global_stores=global_stores or {},
+        )
+        self._program = compile(topology, self._context)
+        queues = {partition: self._queue(partition, source) for partition, source in inputs.items()}
+        self._group = PartitionGroup(queues, config.max_task_idle_ms, lag_of)
+        self._state: TaskState | None = None
+        self._next_offsets: dict[TopicPartition, int] = {}
+        self._consumed: set[TopicPartition] = set()
+        self._has_uncommitted_work = False
+
+    def _queue(self, partition: TopicPartition, source: SourceNode) -> RecordQueue:
+        deserializer = RecordDeserializer(source, self._context, self._context.handlers.deserialization)
+        extractor = (
+            source.timestamp_extractor or self._context.config.default_timestamp_extractor or FailOnInvalidTimestamp()
+        )
+        return RecordQueue(partition, source.name, deserializer, extractor, self._context)
+
+    # life cycle
+
+    def initialize(self) -> None:
+        """Open the stores. Restoring them is the owner's affair."""
+        self._transition_to(TaskPhase.RESTORING)
+        self._state = TaskState(self._context, self._topology.stores)
+        self._context.stores = self._state.stores
+
+    def complete_restoration(self, committed: Mapping[TopicPartition, CommittedOffset] | None = None) -> None:
+        """Go on where the committed offsets say, with the time they carry."""
+        self._transition_to(TaskPhase.RUNNING)
+        for partition, offset in (committed or {}).items():
+            self._next_offsets[partition] = offset.offset
+            self._group.set_partition_time(partition, offset.partition_time)
+            for key, value in offset.processor_metadata.items():
+                self._context.metadata[key] = max(value, self._context.metadata.get(key, value))
+        self._context.stream_time = self._group.stream_time_ms
+        self._program.init()
+        self._context.record_context = None
+
+    def suspend(self) -> None:
+        """Close the processors and forget what is buffered. Commit before: what caches hold back is forwarded only
+        then.
+        """
+        was_running = self.phase is TaskPhase.RUNNING
+        self._transition_to(TaskPhase.SUSPENDED)
+        self._group.clear()
+        for queue in self._context.punctuations.values():
+            queue.clear()
+        self._context.stream_time = NO_TIMESTAMP
+        self._context.metadata.clear()
+        if was_running:
+            self._program.close()
+
+    def resume(self) -> None:
+        """Back to restoring; the stores have stayed open."""
+        self._transition_to(TaskPhase.RESTORING)
+
+    def discard(self) -> None:
+        """Forget every store change since the last commit: the transaction that held them was aborted."""
+        require(self.task_id, self.phase, TaskPhase.SUSPENDED, action="discard its changes")
+        if self._state is not None:
+            self._state.discard()
+        self._clear_commit_requests()
+
+    def close(self) -> None:
+        """Close the stores. A suspended task with uncommitted work is refused: commit or discard it first."""
+        if self._has_uncommitted_work:
+            raise StreamsError(
+                f"task {self.task_id} has uncommitted work",
+                hint="commit before suspending it, or discard() what it did",
+            )
+        self._transition_to(TaskPhase.CLOSED)
+        if self._state is not None:
+            self._state.close()
+        self._engines.close()
+
+    def _transition_to(self, phase: TaskPhase) -> None:
+        self.phase = checked_transition(self.task_id, self.phase, phase)
+
+    # records
+
+    def add_records(self, partition: TopicPartition, records: Iterable[RawRecord]) -> int:
+        """Buffer records of an input partition; returns how many it has now (for back-pressure)."""
+        return self._group.add(partition, records)
+
+    @property
+    def has_records(self) -> bool:
+        return self._group.has_records
+
+    def is_processable(self) -> bool:
+        """Whether `process` would take a record now, or waits for an empty partition."""
+        return self.phase is TaskPhase.RUNNING and self._group.is_ready(self._clock.now_ms())
+
+    def process(self) -> bool:
+        """Process the next record, if there is one that may be taken now."""
+        require(self.task_id, self.phase, TaskPhase.RUNNING, action="process records")
+        if not self.is_processable():
+            return False
+        taken = self._group.pop()
+        if taken is None:
+            return False
+        queue, record = taken
+        if not record.is_corrupted:
+            self._context.stream_time = self._group.stream_time_ms
+            self._run(queue.source, record)
+        self._next_offsets[queue.partition] = record.raw.offset + 1
+        self._consumed.add(queue.partition)
+        self._has_uncommitted_work = True
+        return True
+
+    def _run(self, source: str, record: StampedRecord) -> None:
+        raw = record.raw
+        self._context.record_context = RecordContext(
+            record.timestamp, raw.offset, raw.partition, raw.topic, raw.headers, raw.key, raw.value
+        )
+        self._program.process(source, Record(record.key, record.value, record.timestamp, raw.headers))
+
+    # time
+
+    def punctuate_stream_time(self) -> bool:
+        """Call what is due by stream time; True if something was."""
+        stream_time_ms = self._group.stream_time_ms
+        return stream_time_ms != NO_TIMESTAMP and self._punctuate(PunctuationType.STREAM_TIME, stream_time_ms)
+
+    def punctuate_wall_clock(self) -> bool:
+        """Call what is due by the clock; True if something was."""
+        return self._punctuate(PunctuationType.WALL_CLOCK_TIME, self._clock.now_ms())
+
+    def _punctuate(self, punctuation_type: PunctuationType, now_ms: int) -> bool:
+        require(self.task_id, self.phase, TaskPhase.RUNNING, action="punctuate")
+        fired = self._context.punctuations[punctuation_type].punctuate(now_ms, self._fire)
+        self._has_uncommitted_work |= fired
+        return fired
+
+    def _fire(self, schedule: PunctuationSchedule, now_ms: int) -> None:
+        # Without topic: there is no input record, but stores and results take their time from here.
+        self._context.record_context = RecordContext(now_ms, -1, -1, "")
+        self._program.punctuate(schedule.operator, schedule.callback, now_ms)
+
+    # commit
+
+    @property
+    def commit_requested(self) -> bool:
+        """A processor has asked for a commit."""
+        return self._context.commit_requested
+
+    @property
+    def commit_needed(self) -> bool:
+        """Something was processed or punctuated since the last commit."""
+        return self._has_uncommitted_work
+
+    def prepare_commit(self) -> dict[TopicPartition, CommittedOffset]:
+        """Forward what caches hold back, log what stores have not logged, and name the offsets to commit."""
+        require(self.task_id, self.phase, TaskPhase.RUNNING, action="commit")
+        if not self._has_uncommitted_work:
+            return {}
+        assert self._state is not None
+        self._state.flush_caches()
+        self._state.log_changes()
+        # Processor metadata is read back from any partition, so a change of it is committed to all of them.
+        partitions = self._group.partitions if self._context.metadata_changed else self._consumed
+        return {p: self._committed(p) for p in partitions if p in self._next_offsets}
+
+    def _committed(self, partition: TopicPartition) -> CommittedOffset:
+        head = self._group.head_offset(partition)
+        return CommittedOffset(
+            self._next_offsets[partition] if head is None else head,
+            self._group.partition_time(partition),
+            dict(self._context.metadata),
+        )
+
+    def post_commit(self, changelog_offsets: Mapping[str, int] | None = None) -> None:
+        """The commit is durable: write the stores, together with the offsets their changelogs have reached."""
+        require(self.task_id, self.phase, TaskPhase.RUNNING, action="commit")
+        assert self._state is not None
+        self._state.commit(changelog_offsets or {})
+        self._clear_commit_requests()
+
+    def _clear_commit_requests(self) -> None:
+        self._has_uncommitted_work = False
+        self._consumed.clear()
+        self._context.commit_requested = False
+        self._context.metadata_changed = False
+
+    # state
+
+    @property
+    def stores(self) -> Mapping[str, StateStore]:
+        return self._context.stores
+
+    @property
+    def stream_time_ms(self) -> int:
+        return self._group.stream_time_ms
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        return 0 if self._state is None else self._state.uncommitted_bytes
+
+
+def inputs_of(topology: ProcessorTopology, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, SourceNode]:
+    """Which source of the topology reads each of the partitions."""
+    return {partition: _source_of(topology, partition.topic) for partition in partitions}
+
+
+def _source_of(topology: ProcessorTopology, topic: str) -> SourceNode:
+    for source in topology.sources:
+        if topic in source.topics or (source.pattern is not None and source.pattern.fullmatch(topic)):
+            return source
+    raise StreamsError(
+        f"no source of the topology reads topic {topic}",
+        hint="all instances of an app must run the same topology; deploy the same version everywhere",
+    )

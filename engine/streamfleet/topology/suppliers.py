@@ -1,0 +1,46 @@
+"""Checks of what a user gives as a supplier: it must make a new object at every call, and say clearly which stores it brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import FunctionType
+from typing import Any
+
+from streamfleet.errors import OptionError
+from streamfleet.state.api import StateStore, StoreBuilder
+
+
+def check_supplier(operator: str, supplier: Callable[[], Any]) -> None:
+    """Call it twice: sharing one processor between tasks would mix their records, and shows only under load."""
+    if not callable(supplier):
+        raise OptionError(
+            f"operator {operator} was given {supplier!r}, which is not a supplier",
+            hint="pass a class, or a function without arguments that returns a new processor",
+        )
+    try:
+        first, second = supplier(), supplier()
+    except TypeError as error:
+        raise OptionError(
+            f"the supplier of operator {operator} cannot be called without arguments ({error})",
+            hint="pass a class, or a function without arguments that returns a new processor",
+        ) from error
+    if first is second:
+        raise OptionError(
+            f"the supplier of operator {operator} returned one instance twice",
+            hint="return a new object at every call: each task needs its own",
+        )
+
+
+def stores_of(operator: str, supplier: Callable[[], Any]) -> Iterable[StoreBuilder[StateStore]]:
+    """The stores that a supplier brings with it, by its method `stores()`."""
+    provide = getattr(supplier, "stores", None)
+    if provide is None:
+        return ()
+    if isinstance(supplier, type) and isinstance(provide, FunctionType):
+        static = isinstance(vars(supplier).get("stores"), staticmethod)
+        if not static:
+            raise OptionError(
+                f"operator {operator}: stores() of class {supplier.__name__} needs an instance",
+                hint="make it a classmethod or staticmethod: the class itself is the supplier",
+            )
+    return tuple(provide() or ())

@@ -1,0 +1,39 @@
+"""Every recorded scenario that the engine must pass now, level by level; `run.py` lists those for later."""
+
+from functools import cache
+
+import pytest
+from tests.conformance import checks, deviations, results, scenario
+from tests.conformance.run import SCENARIOS
+
+FILES = {path.stem: path for path in scenario.files_in(SCENARIOS)}
+SCENARIO = {name: scenario.load(path) for name, path in FILES.items()}
+NOW = {name: found for name, found in SCENARIO.items() if not found.later_reasons}
+DEVIATIONS = deviations.load()
+
+
+@cache
+def comparison(name):
+    return checks.compare(NOW[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [pytest.param(name, level, id=f"{name}-{level.value}") for name, found in NOW.items() for level in found.levels],
+)
+def test_the_engine_does_what_java_did(name, level):
+    if name in DEVIATIONS and level in DEVIATIONS[name].levels:
+        verdict = results.judge(NOW[name], DEVIATIONS[name], includes_later=False).verdict
+        assert verdict is results.Verdict.DEVIATING, "deviations.toml says that it differs, but it does not"
+    else:
+        assert comparison(name).levels[level] == []
+
+
+def test_the_public_recordings_are_complete():
+    assert len(FILES) == 231
+    assert all(found.name == name and name.startswith(found.family) for name, found in SCENARIO.items())
+
+
+def test_every_deviation_names_a_recorded_scenario_and_levels_it_has():
+    for name, deviation in DEVIATIONS.items():
+        assert deviation.levels <= set(SCENARIO[name].levels)

@@ -1,0 +1,109 @@
+"""Loading of scenario files, and which of them are for later."""
+
+import json
+
+import pytest
+from tests.conformance import scenario
+from tests.conformance.kit import MalformedScenarioError
+from tests.conformance.scenario import Level
+
+MINIMAL = {
+    "format": 1,
+    "name": "x-y",
+    "family": "x",
+    "config": {"application.id": "app"},
+    "topics": {"in": {"key": "string", "value": "string"}},
+    "topology": [{"op": "stream", "topics": ["in"]}],
+    "describe": ["Topologies:"],
+}
+STEP = {"pipe": ["in", "a", "b", 1], "out": []}
+
+
+def write(tmp_path, **changes):
+    path = tmp_path / "x-y.json"
+    data = {field: value for field, value in (MINIMAL | changes).items() if value is not None}
+    path.write_text(json.dumps(data))
+    return path
+
+
+def later(tmp_path, *ops, **changes):
+    return scenario.load(write(tmp_path, topology=list(ops), **changes)).later_reasons
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"format": 2}, "format 2"),
+        ({"name": None}, "'name'"),
+        ({"topics": []}, "'topics'"),
+        ({"topics": {"in": {"key": "string"}}}, "topic in"),
+        ({"topology": [{"id": "a"}]}, "op 0"),
+        ({"describe": None}, "neither"),
+        ({"error": {"at": 0}}, "'class'"),
+        ({"steps": [{"out": []}]}, "step 0"),
+        ({"steps": [STEP, {"advance": 1}]}, "step 1 has no 'out'"),
+        ({"steps": [{"pipe": ["nope", "a", "b", 1], "out": []}]}, "nope"),
+        ({"steps": [STEP]}, "final"),
+    ],
+)
+def test_a_file_of_the_wrong_shape_is_refused_with_what_is_wrong(tmp_path, changes, complaint):
+    with pytest.raises(MalformedScenarioError, match=complaint):
+        scenario.load(write(tmp_path, **changes))
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff\xfe", b""])
+def test_a_file_that_is_no_json_object_is_refused(tmp_path, content):
+    path = tmp_path / "broken.json"
+    path.write_bytes(content)
+    with pytest.raises(MalformedScenarioError):
+        scenario.load(path)
+
+
+@pytest.mark.parametrize(
+    ("op", "reason"),
+    [
+        ({"op": "join", "with": "b", "joiner": "$l", "window": {"kind": "join", "diff": 1}}, "stream-stream join"),
+        (
+            {"op": "outer_join", "with": "b", "joiner": "$l", "window": {"kind": "join", "diff": 1}},
+            "stream-stream join",
+        ),
+        ({"op": "left_join", "with": "b", "fk": "$v", "joiner": "$l"}, "foreign-key join"),
+        ({"op": "join", "with": "t", "joiner": "$l", "joined": {"grace": 5}}, "join grace"),
+        ({"op": "suppress", "suppressed": {"until": "window_closes"}}, "suppress"),
+        ({"op": "cogroup", "fn": "$v"}, "cogroup"),
+        ({"op": "table", "topic": "t", "materialized": {"supplier": {"kind": "versioned"}}}, "versioned store"),
+        ({"op": "add_state_store", "store": {"kind": "versioned"}}, "versioned store"),
+        ({"op": "process", "processor": {"name": "put", "provides": [{"kind": "versioned"}]}}, "versioned store"),
+    ],
+)
+def test_a_feature_of_a_later_engine_makes_the_scenario_later(tmp_path, op, reason):
+    assert later(tmp_path, op) == (reason,)
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        {"op": "join", "with": "t", "joiner": "$l", "joined": {"name": "j"}},
+        {"op": "outer_join", "with": "t", "joiner": "$l"},
+        {"op": "join", "with": "g", "key_fn": "$k", "joiner": "$l"},
+        {"op": "windowed_by", "window": {"kind": "time", "size": 1, "grace": 5}},
+        {"op": "add_state_store", "store": {"kind": "window"}},
+        {"op": "filter", "pred": ["eq", "$v", "versioned"]},
+    ],
+)
+def test_what_the_engine_has_is_not_later(tmp_path, op):
+    assert later(tmp_path, op) == ()
+
+
+@pytest.mark.parametrize(("value", "is_later"), [("none", False), ("all", True), ("reuse.ktable.source.topics", True)])
+def test_only_optimization_none_is_for_now(tmp_path, value, is_later):
+    config = {"application.id": "app", "topology.optimization": value}
+    assert bool(later(tmp_path, {"op": "stream", "topics": ["in"]}, config=config)) is is_later
+
+
+def test_levels_are_those_the_file_says_something_about(tmp_path):
+    played = scenario.load(write(tmp_path, steps=[STEP], dropped=0, stores={}))
+    assert played.levels == tuple(Level)
+    assert scenario.load(write(tmp_path)).levels == (Level.TOPOLOGY,)
+    at_driver = {"at": "driver", "class": "StreamsException"}
+    assert scenario.load(write(tmp_path, error=at_driver, steps=[])).levels == (Level.RECORDS, Level.TOPOLOGY)

@@ -1,0 +1,79 @@
+"""`make up` and `make down` as a newcomer meets them, with a home directory that is empty."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from streamfleet_devbroker.directories import cache_directory
+
+ROOT = Path(__file__).resolve().parents[3]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+class Demo:
+    """Runs the demonstration with directories of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self._pages = directory / "pages"
+        home = {"HOME": str(directory), "XDG_STATE_HOME": str(directory / "state")}
+        self._environment = {**os.environ, **home, "XDG_CACHE_HOME": str(cache_directory().parent)}
+
+    def run(self, command: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "examples.demo", command, str(self._pages)]
+        return subprocess.run(line, cwd=ROOT, env=self._environment, capture_output=True, text=True, timeout=240)
+
+    def up(self) -> tuple[str, str]:
+        """The addresses of the page and of the broker."""
+        result = self.run("up")
+        assert result.returncode == 0, result.stdout + result.stderr
+        page = re.search(r"http://127\.0\.0\.1:\d+/", result.stdout)
+        broker = re.search(r"broker\s+(127\.0\.0\.1:\d+)", result.stdout)
+        assert page and broker, result.stdout
+        return page.group(0), broker.group(1)
+
+
+@pytest.fixture
+def demo(tmp_path):
+    demo = Demo(tmp_path)
+    yield demo
+    demo.run("down")
+
+
+def read(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+def test_up_shows_the_app_and_can_be_repeated_and_down_leaves_nothing(demo):
+    page, broker = demo.up()
+    assert "revenue-per-country" in read(page)
+    assert read(page + "orders.svg").lstrip().startswith("<svg")
+    assert len(AdminClient({"bootstrap.servers": broker}).list_topics(timeout=30).brokers) == 1
+
+    assert demo.up() == (page, broker)
+
+    down = demo.run("down")
+    assert down.returncode == 0
+    with pytest.raises(urllib.error.URLError):
+        read(page)
+    assert "no broker is running" in demo.run("down").stdout
+
+
+@pytest.mark.browser
+def test_a_browser_shows_the_picture_and_the_results(demo, tmp_path):
+    browser = next(path for name in BROWSERS if (path := shutil.which(name)))
+    page, broker = demo.up()
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    shown = subprocess.run([browser, *options, "--dump-dom", page], capture_output=True, text=True, timeout=120).stdout
+    assert f'<code id="broker">{broker}</code>' in shown
+    assert shown.count("<table>") == 3
+    assert "<svg" in shown

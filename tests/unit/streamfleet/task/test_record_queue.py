@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import pytest
+
+from streamfleet.errors import DeserializationError, TimestampError
+from streamfleet.ids import TopicPartition
+from streamfleet.processor.handlers import DeserializationHandler, HandlerResponse, HandlerResult
+from streamfleet.processor.timestamps import (
+    FailOnInvalidTimestamp,
+    LogAndSkipOnInvalidTimestamp,
+    TimestampExtractor,
+    UsePartitionTimeOnInvalidTimestamp,
+)
+from streamfleet.records import ProducerRecord
+from streamfleet.task.record_deserializer import RecordDeserializer
+from streamfleet.task.record_queue import RecordQueue
+from streamfleet.topology.nodes import SourceNode
+
+
+@pytest.fixture
+def environment(environment_with):
+    return environment_with(deserialization_handler="continue")
+
+
+def queue_of(environment, extractor=None, handler=None):
+    source = SourceNode("src", ("in",))
+    deserializer = RecordDeserializer(source, environment, handler or environment.handlers.deserialization)
+    return RecordQueue(TopicPartition("in", 0), "src", deserializer, extractor or FailOnInvalidTimestamp(), environment)
+
+
+def test_records_come_out_in_offset_order_with_their_timestamps(environment, raw):
+    queue = queue_of(environment)
+    queue.add([raw("a", 5, 0), raw("b", 3, 1)])
+    assert len(queue) == 2
+    assert [(r.value, r.timestamp) for r in (queue.pop(), queue.pop())] == [("a", 5), ("b", 3)]
+    assert queue.pop() is None
+
+
+def test_null_keys_and_values_are_not_shown_to_the_serdes(environment, raw):
+    queue = queue_of(environment)
+    queue.add([raw(None, 1, key=None)])
+    record = queue.pop()
+    assert (record.key, record.value) == (None, None)
+
+
+def test_partition_time_is_the_highest_timestamp_that_was_taken(environment, raw):
+    queue = queue_of(environment)
+    queue.add([raw("a", 5, 0), raw("b", 9, 1), raw("c", 7, 2)])
+    seen = []
+    while queue.pop() is not None:
+        seen.append(queue.partition_time)
+    assert seen == [5, 9, 9]
+
+
+def test_extractor_is_given_the_partition_time_of_the_records_before(environment, raw):
+    queue = queue_of(environment, UsePartitionTimeOnInvalidTimestamp())
+    queue.add([raw("a", 5, 0), raw("b", -1, 1), raw("c", 3, 2), raw("d", -1, 3)])
+    assert [queue.pop().timestamp for _ in range(4)] == [5, 5, 3, 5]
+
+
+def test_negative_timestamp_drops_the_record_and_counts_it(environment, raw):
+    queue = queue_of(environment, LogAndSkipOnInvalidTimestamp())
+    queue.add([raw("a", -1, 0), raw("b", 3, 1)])
+    assert queue.head_offset == 1
+    assert environment.dropped == {("src", "negative timestamp"): 1}
+
+
+def test_unreadable_record_is_dropped_and_counted(environment, raw):
+    queue = queue_of(environment)
+    queue.add([raw("what?", 1, 0), raw("b", 3, 1)])
+    assert queue.pop().value == "b"
+    assert environment.dropped == {("src", "deserialization error"): 1}
+
+
+def test_last_unusable_record_stays_at_the_head_so_that_its_offset_is_committed(environment, raw):
+    queue = queue_of(environment)
+    queue.add([raw("one?", 1, 0), raw("two?", 2, 1)])
+    assert len(queue) == 1
+    assert (queue.head_offset, queue.head_timestamp) == (1, -1)
+    assert queue.pop().is_corrupted
+    assert queue.partition_time == -1
+
+
+def test_unreadable_record_fails_the_task_if_the_handler_says_so(environment_with, raw):
+    queue = queue_of(environment_with())
+    with pytest.raises(DeserializationError) as caught:
+        queue.add([raw("what?", 1, 4)])
+    error = caught.value
+    assert (error.operator, error.topic, error.partition, error.offset) == ("src", "in", 0, 4)
+    assert "the value of an input record does not fit the source's value serde: refused what?" in str(error)
+    assert "deserialization.exception.handler" in str(error)
+    assert isinstance(error.__cause__, ValueError)
+
+
+def test_error_says_whether_it_was_the_key(environment_with, raw):
+    with pytest.raises(DeserializationError, match="the key of an input record does not fit the source's key serde"):
+        queue_of(environment_with()).add([raw("v", 1, key="k?")])
+
+
+def test_dead_letter_holds_the_record_as_it_was_read(environment_with, raw, producer):
+    queue = queue_of(environment_with(dead_letter_topic="dlq"))
+    with pytest.raises(DeserializationError):
+        queue.add([raw("what?", 1, 4)])
+    (letter,) = producer.sent
+    assert (letter.topic, letter.key, letter.value, letter.timestamp) == ("dlq", b"k", b"what?", 1)
+    assert ("__streams.errors.offset", b"4") in letter.headers
+
+
+def test_handler_may_write_its_own_dead_letters(environment, raw, producer):
+    class Keep(DeserializationHandler):
+        def handle(self, context, record, error):
+            return HandlerResult(HandlerResponse.CONTINUE, (ProducerRecord("bad", record.key, record.value, None),))
+
+    queue_of(environment, handler=Keep()).add([raw("what?", 1)])
+    assert producer.sent == [ProducerRecord("bad", b"k", b"what?", None)]
+
+
+def test_handler_that_raises_stops_the_task(environment, raw):
+    class Broken(DeserializationHandler):
+        def handle(self, context, record, error):
+            raise RuntimeError("broken")
+
+    with pytest.raises(DeserializationError, match=r"handler .*Broken raised RuntimeError\('broken'\)"):
+        queue_of(environment, handler=Broken()).add([raw("what?", 1)])
+
+
+def test_extractor_that_raises_is_named_with_the_record(environment, raw):
+    class Broken(TimestampExtractor):
+        def extract(self, record, partition_time):
+            raise KeyError("time")
+
+    with pytest.raises(
+        TimestampError, match=r"Broken raised KeyError: 'time' \(operator src; topic in, partition 0, offset 6\)"
+    ):
+        queue_of(environment, Broken()).add([raw("a", 1, 6)])
+
+
+def test_policy_of_a_built_in_extractor_passes_unchanged(environment, raw):
+    with pytest.raises(TimestampError, match="invalid \\(negative\\) timestamp -5"):
+        queue_of(environment).add([raw("a", -5)])
+
+
+def test_cleared_queue_forgets_its_time(environment, raw):
+    queue = queue_of(environment)
+    queue.add([raw("a", 5), raw("b", 6)])
+    queue.pop()
+    queue.clear()
+    assert (len(queue), queue.partition_time, queue.head_offset) == (0, -1, None)
