@@ -83,7 +83,7 @@ def topology() -> sf.Topology:
             lambda customer, order: order.country, name="by-country", key_serde=text, value_serde=enriched_serde
         )
         .windowed_by(sf.TimeWindows(size=WINDOW, grace=GRACE))
-        .aggregate(Revenue, add, store=sf.Materialized("revenue", key_serde=text, value_serde=revenue_serde))
+        .aggregate(Revenue, add, materialized=sf.Materialized("revenue", key_serde=text, value_serde=revenue_serde))
         .to_stream()
         .to("revenue-per-country", key_serde=country_window_serde, value_serde=revenue_serde)
     )

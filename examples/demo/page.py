@@ -45,6 +45,7 @@ def render(demonstration: Demonstration, bootstrap_servers: str) -> str:
 <code>make down</code> stops it and this page.</p>
 <h2>Topology</h2>
 <div class="picture">{demonstration.picture}</div>
+<p><a href="orders.svg">The picture alone</a></p>
 <h2>Results</h2>
 {tables}
 <h2>What it needs from Kafka</h2>

@@ -73,7 +73,9 @@ def _enriched(driver: TopologyTestDriver) -> Table:
 
 def _revenue(driver: TopologyTestDriver) -> Table:
     topic = driver.output_topic("revenue-per-country", orders.country_window_serde, orders.revenue_serde)
-    last: dict[Windowed[str], orders.Revenue] = topic.read_table()
+    last: dict[Windowed[str], orders.Revenue] = {
+        key: value for key, value in topic.read_table().items() if key and value
+    }
     rows = [
         (_time(key.window.start), key.key, str(value.orders), _money(value.cents))
         for key, value in sorted(last.items(), key=lambda item: (item[0].window.start, item[0].key))

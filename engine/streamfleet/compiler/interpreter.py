@@ -8,7 +8,7 @@ node_context.py, the answer to a raised error in failures.py, serializing and se
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from streamfleet.compiler.failures import ProcessingFailures
 from streamfleet.compiler.node_context import FixedKeyNodeContext, NodeContext, Process
@@ -16,19 +16,18 @@ from streamfleet.compiler.program import TaskEnvironment
 from streamfleet.errors import ConfigError, ProductionError, StreamsError, TopologyError
 from streamfleet.processor.api import FixedKeyProcessor, Processor, Punctuator
 from streamfleet.records import FixedKeyRecord, Record, RecordContext
+from streamfleet.serdes.api import Serde, resolved
 from streamfleet.topology.nodes import Node, ProcessorNode, ProcessorTopology, SinkNode, SourceNode
 
-if TYPE_CHECKING:
-    from streamfleet.serdes.api import Serde
 
 
 def serde_of(node: SourceNode | SinkNode, part: Literal["key", "value"], environment: TaskEnvironment) -> Serde[Any]:
     """The serde a source or sink was given, or the default one of the configuration."""
-    serde: Serde[Any] | None
+    config = environment.config
     if part == "key":
-        serde = node.key_serde or environment.config.default_key_serde
+        serde = resolved(node.key_serde, config.default_key_serde)
     else:
-        serde = node.value_serde or environment.config.default_value_serde
+        serde = resolved(node.value_serde, config.default_value_serde)
     if serde is None:
         kind = "source" if isinstance(node, SourceNode) else "sink"
         raise ConfigError(

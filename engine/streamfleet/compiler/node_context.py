@@ -177,7 +177,7 @@ class NodeContext(InternalProcessorContext):
 class NoForwardContext(NodeContext):
     """Of code whose results leave it in another way, such as the transformer of a table."""
 
-    def forward(self, record: Record[Any, Any], child: str | None = None) -> NoReturn:  # noqa: ARG002 refuses them all
+    def forward(self, record: Record[Any, Any], child: str | None = None) -> NoReturn:
         raise StreamsError(
             f"the function of operator {self.node_name} tries to forward a record",
             hint="return the result instead; use process() to forward any number of records",

@@ -17,7 +17,7 @@ from streamfleet.dsl.repartition import SUFFIX
 from streamfleet.dsl.scope import BuilderScope, StreamLike
 from streamfleet.serdes import long
 from streamfleet.serdes.api import Serde
-from streamfleet.serdes.change import ChangeSerde
+from streamfleet.serdes.change import change
 
 if TYPE_CHECKING:
     from streamfleet.dsl.ktable import KTable
@@ -104,14 +104,15 @@ class KGroupedTable(StreamLike[K, V]):
         node_name = names.node(name, prefix)
         if self._repartition is None or self._repartition_name is None:
             topic = (self._repartition_name or spec.name) + SUFFIX
-            change_serde: ChangeSerde[Any] = ChangeSerde(self._value_serde)
-            self._repartition = TableRepartitionGraphNode(topic, sink_name, source_name, self._key_serde, change_serde)
+            serdes = self._key_serde, change(self._value_serde)
+            self._repartition = TableRepartitionGraphNode(topic, sink_name, source_name, *serdes)
         self._scope.graph.add(self._node, self._repartition)
         node = ProcessorGraphNode(node_name, operator, spec=spec)
         self._scope.graph.add(self._repartition, node)
         sources = frozenset({self._repartition.name})
-        serdes = spec.key_serde, spec.value_serde
-        return KTable(self._scope, node, node_name, sources, *serdes, operator, spec.queryable_name)
+        return KTable(
+            self._scope, node, node_name, sources, spec.key_serde, spec.value_serde, operator, spec.queryable_name
+        )
 
 
 def _count_off(_key: Any, _value: Any, count: int) -> int:

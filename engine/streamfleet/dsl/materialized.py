@@ -115,7 +115,7 @@ class StoreSpec:
 
 
 class _WindowedStoreSpec(StoreSpec):
-    """Emitting on close reads the store in the order of time, and would read past a cache: it has none."""
+    """Sliding and session windows that are emitted on close are never cached; time windows are: so it is in the original."""
 
     emit_strategy: EmitStrategy
 
@@ -137,15 +137,9 @@ class _WindowedStoreSpec(StoreSpec):
 class WindowStoreSpec(_WindowedStoreSpec):
     """The store of a time-windowed or sliding aggregation."""
 
-    def __init__(
-        self, materialized: Materialized | None, names: NameProvider, prefix: str, **serdes: Serde[Any] | None
-    ) -> None:
-        super().__init__(materialized, names, prefix, **serdes)
-        self._size_ms = 0
-        self._retention_ms = 0
-
     def for_windows(self, windows: Windows | SlidingWindows, emit_strategy: EmitStrategy) -> WindowStoreSpec:
         self.emit_strategy = emit_strategy
+        self._is_sliding = isinstance(windows, SlidingWindows)
         if isinstance(windows, SlidingWindows):
             self._size_ms = windows.difference_ms
             self._retention_ms = self._retention(repr(windows), 2 * windows.difference_ms + windows.grace_ms)
@@ -153,6 +147,9 @@ class WindowStoreSpec(_WindowedStoreSpec):
             self._size_ms = windows.size_ms
             self._retention_ms = self._retention(repr(windows), windows.size_ms + windows.grace_ms)
         return self
+
+    def _may_cache(self) -> bool:
+        return super()._may_cache() or not self._is_sliding
 
     def _make(self, kind: StoreKind) -> AnyStoreBuilder:
         supplier = self._options.supplier

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 T = TypeVar("T")
 
@@ -18,3 +18,17 @@ class Serde(Protocol[T]):
     def serialize(self, topic: str, value: T | None) -> bytes | None: ...
 
     def deserialize(self, topic: str, data: bytes | None) -> T | None: ...
+
+
+@runtime_checkable
+class NeedsDefault(Protocol):
+    """A serde around another one that was left open: it becomes usable with the configured default."""
+
+    def with_default(self, default: Serde[Any]) -> Serde[Any]: ...
+
+
+def resolved(serde: Serde[Any] | None, default: Serde[Any] | None) -> Serde[Any] | None:
+    """The serde to use for a key or value: the given one, completed by the default, or the default itself."""
+    if serde is None or default is None:
+        return serde or default
+    return serde.with_default(default) if isinstance(serde, NeedsDefault) else serde

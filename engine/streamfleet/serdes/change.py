@@ -10,8 +10,9 @@ Flags 0 to 2 are written; all six are read, so that an app can move here from Ka
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from streamfleet.errors import ConfigError
 from streamfleet.records import Change
 from streamfleet.serdes.api import Serde
 from streamfleet.serdes.varint import read_varint, write_varint
@@ -72,6 +73,28 @@ def _flag_of(data: bytes) -> tuple[int, bytes, bool]:
     return data[-1] - _WITH_IS_LATEST, data[:-2], data[-2] != 0
 
 
-def change(inner: Serde[T]) -> ChangeSerde[T]:
+class OpenChangeSerde:
+    """Change values of a table that was given no value serde: the configured default completes it."""
+
+    def with_default(self, default: Serde[Any]) -> ChangeSerde[Any]:
+        return ChangeSerde(default)
+
+    def serialize(self, topic: str, value: Change[Any] | None) -> bytes | None:
+        raise self._incomplete()
+
+    def deserialize(self, topic: str, data: bytes | None) -> Change[Any] | None:
+        raise self._incomplete()
+
+    def __repr__(self) -> str:
+        return "change(default)"
+
+    @staticmethod
+    def _incomplete() -> ConfigError:
+        return ConfigError(
+            "a grouped table has no value serde", hint="give group_by a value_serde=... or set default.value.serde"
+        )
+
+
+def change(inner: Serde[Any] | None) -> ChangeSerde[Any] | OpenChangeSerde:
     """Both sides of a table's update in one value."""
-    return ChangeSerde(inner)
+    return OpenChangeSerde() if inner is None else ChangeSerde(inner)

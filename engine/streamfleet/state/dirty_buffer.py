@@ -66,6 +66,8 @@ class DirtyBuffer:
         """Rows with start <= key < end (None: to the store's last). The scan does not see later changes of the buffer, so it
         is safe to write while it is open.
         """
+        if end is not None and start >= end:
+            return iter(())
         dirty = self._dirty(start, end, reverse=reverse)
         prefix = self._prefix
         clean = self._engine.scan(prefix + start, self._end if end is None else prefix + end, reverse=reverse)

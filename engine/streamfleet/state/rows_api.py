@@ -29,7 +29,7 @@ class KeyValueScans(Protocol):
     """How key-value rows are scanned."""
 
     def scan(self, start: bytes, end: bytes | None, *, reverse: bool) -> Iterator[Row]:
-        """start <= key < end, None: to the last key."""
+        """Rows with start <= key < end, None: to the last key."""
 
 
 class WindowScans(Protocol):

@@ -151,7 +151,7 @@ class TimeFirstSessionRows(SessionRows):
 
 
 def _base_key(raw: bytes) -> bytes:
-    """key | end | start -> 0x00 | end | start | key"""
+    """From key | end | start to 0x00 | end | start | key."""
     return _BASE + raw[-SESSION_SUFFIX:] + raw[:-SESSION_SUFFIX]
 
 

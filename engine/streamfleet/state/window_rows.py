@@ -171,7 +171,7 @@ class TimeFirstWindowRows(WindowRows):
 
 
 def _base_key(raw: bytes) -> bytes:
-    """key | start | sequence -> 0x00 | start | key | sequence"""
+    """From key | start | sequence to 0x00 | start | key | sequence."""
     return _BASE + raw[-WINDOW_SUFFIX:-4] + raw[:-WINDOW_SUFFIX] + raw[-4:]
 
 

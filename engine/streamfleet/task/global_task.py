@@ -37,7 +37,7 @@ class NoProducer:
     def send(self, record: ProducerRecord) -> None:
         raise StreamsError(f"a global store has nothing to send to topic {record.topic}")
 
-    def partition_count(self, topic: str) -> int | None:  # noqa: ARG002 the port asks by topic
+    def partition_count(self, topic: str) -> int | None:
         return None
 
 

@@ -38,7 +38,7 @@ class RecordingProducer:
             )
         )
 
-    def partition_count(self, topic: str) -> int:  # noqa: ARG002 the port asks by topic
+    def partition_count(self, topic: str) -> int:
         return 1
 
     def take(self) -> list[ProducedRecord]:

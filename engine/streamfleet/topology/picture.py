@@ -30,7 +30,7 @@ def to_svg(description: TopologyDescription, *, title: str | None = None) -> str
     legend = picture_legend.draw(graph)
     top = _HEADING_HEIGHT if title else 0.0
     width = max(
-        layout.width, legend.width, min(head_width(title or "", _HEADING_PX) + 2 * BORDER, _WIDENED_FOR_HEADING)
+        layout.width, legend.width, min(head_width(title or "", _HEADING_PX) + 2 * BORDER + 1, _WIDENED_FOR_HEADING)
     )
     height = top + layout.height + legend.height
     parts = [

@@ -104,7 +104,7 @@ def _parts(description: TopologyDescription) -> dict[int, tuple[bool, tuple[Node
         parts[part.id] = (False, part.nodes)
     for feed in description.global_stores:
         parts[feed.id] = (True, (feed.source, feed.processor))
-    return dict(sorted(parts.items()))
+    return {number: part for number, part in sorted(parts.items()) if part[1]}
 
 
 def _node_id(name: str) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from streamfleet.topology.picture_blocks import Blocks, Line, Port
-from streamfleet.topology.picture_order import Item, Link, Tops, arrange
+from streamfleet.topology.picture_items import Item, Link, Tops
+from streamfleet.topology.picture_order import arrange
 
 FRAME_HEADER = 30.0
 FRAME_PADDING = 16.0

@@ -23,6 +23,7 @@ BORDER = 26.0  # around the whole picture
 
 _MIN_WIDTH = 132.0
 _MAX_TEXT = 184.0  # about 30 small letters: most generated names
+_MAX_TOPIC_TEXT = 210.0  # topics are what people look for
 _GAP = (46.0, 110.0)
 _GAP_PER_RISE = 0.14
 _LANE = 16.0
@@ -139,7 +140,7 @@ def _wanted_width(blocks: Blocks, id: str) -> float:
     vertex = blocks.graph.vertices[id]
     own = labels.vertex_label(vertex).width
     if vertex.kind.is_topic:
-        return min(own, _MAX_TEXT) + 2 * TOPIC_PADDING
+        return min(own, _MAX_TOPIC_TEXT) + 2 * TOPIC_PADDING
     under = [labels.store_label(s.name, is_global=s.is_global).width for s in blocks.stores_under(id)]
     widest = max([min(own, _MAX_TEXT), *(min(width, _MAX_TEXT) + STORE_INDENT for width in under)])
     return widest + 2 * NODE_PADDING

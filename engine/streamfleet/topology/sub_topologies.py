@@ -1,7 +1,8 @@
 """How the nodes of a Topology fall into SubTopologies, and what each of them says of itself.
 
 Nodes belong together if one forwards to the other, or if they share a store. A repartition topic cuts: its sink and its source
-are connected only through Kafka. Numbers go by the names of the source nodes, sorted; a global store takes a number as well.
+are connected only through Kafka. Numbers go by the first node of each, in the order in which nodes were added; a global store
+takes a number as well.
 """
 
 from __future__ import annotations
@@ -61,24 +62,25 @@ class _Groups:
 
 
 def find_sub_topologies(
-    nodes: Mapping[str, Node], global_stores: Mapping[str, GlobalStoreEntry]
+    order: Iterable[str], nodes: Mapping[str, Node], global_stores: Mapping[str, GlobalStoreEntry]
 ) -> tuple[SubTopology, ...]:
+    """`order` has the names of all nodes and of the sources of global stores, as they were added."""
     groups = _group(nodes)
-    by_root: dict[str, list[Node]] = {}
+    members: dict[str, list[Node]] = {}
     for node in nodes.values():
-        by_root.setdefault(groups.find(node.name), []).append(node)
-    sources = {node.name: groups.find(node.name) for node in nodes.values() if isinstance(node, SourceNode)}
+        members.setdefault(groups.find(node.name), []).append(node)
     feeds = {entry.source.name: entry for entry in global_stores.values()}
-    found: list[SubTopology] = []
-    seen: set[str] = set()
-    for name in sorted([*sources, *feeds]):
+    found: dict[str, SubTopology] = {}
+    for name in order:
+        root = name if name in feeds else groups.find(name)
+        if root in found:
+            continue
         if name in feeds:
             entry = feeds[name]
-            found.append(SubTopology(len(found), (entry.source, entry.processor), entry.name))
-        elif sources[name] not in seen:
-            seen.add(sources[name])
-            found.append(SubTopology(len(found), tuple(by_root[sources[name]])))
-    return tuple(found)
+            found[root] = SubTopology(len(found), (entry.source, entry.processor), entry.name)
+        else:
+            found[root] = SubTopology(len(found), tuple(members[root]))
+    return tuple(found.values())
 
 
 def _group(nodes: Mapping[str, Node]) -> _Groups:

@@ -45,6 +45,7 @@ class Topology:
     def __init__(self, config: StreamsConfig | None = None) -> None:
         self._config = config
         self._nodes: dict[str, Node] = {}
+        self._order: list[str] = []  # nodes and feeds of global stores, as they were added: it numbers the SubTopologies
         self._stores: dict[str, AnyStoreBuilder] = {}
         self._global_stores: dict[str, GlobalStoreEntry] = {}
         self._source_changelogs: dict[str, str] = {}
@@ -71,7 +72,7 @@ class Topology:
             raise TopologyError(f"source {name} reads no topic", hint="name at least one topic, or give a pattern")
         self._check_unread(name, names, pattern)
         reset = timedelta(milliseconds=offset_reset) if isinstance(offset_reset, int) else offset_reset
-        self._nodes[name] = SourceNode(name, names, pattern, key_serde, value_serde, timestamp_extractor, reset)
+        self._add(SourceNode(name, names, pattern, key_serde, value_serde, timestamp_extractor, reset))
         return self
 
     def add_processor(self, name: str, supplier: ProcessorSupplier, *parents: str) -> Topology:
@@ -94,7 +95,7 @@ class Topology:
         """Write to a topic, or to the one a function names for each record."""
         self._check_new(name)
         self._check_parents(name, parents)
-        self._nodes[name] = SinkNode(name, topic, parents, key_serde, value_serde, partitioner)
+        self._add(SinkNode(name, topic, parents, key_serde, value_serde, partitioner))
         return self
 
     def add_state_store(self, builder: AnyStoreBuilder, *processors: str) -> Topology:
@@ -225,7 +226,7 @@ class Topology:
         """add_processor for suppliers that are known to be right."""
         self._check_new(name)
         self._check_parents(name, parents)
-        self._nodes[name] = ProcessorNode(name, supplier, parents)
+        self._add(ProcessorNode(name, supplier, parents))
 
     def add_global_operator(self, builder: AnyStoreBuilder, source: SourceNode, processor: ProcessorNode) -> Topology:
         """add_global_store for suppliers that are known to be right."""
@@ -245,6 +246,7 @@ class Topology:
             )
         self._check_unread(source.name, source.topics, None)
         self._global_stores[builder.name] = GlobalStoreEntry(builder, source, processor)
+        self._order.append(source.name)
         return self
 
     def add_repartition_topic(self, name: str, partitions: int | None = None) -> None:
@@ -259,7 +261,7 @@ class Topology:
         self._source_changelogs[store] = topic
 
     def sub_topologies(self) -> tuple[SubTopology, ...]:
-        return find_sub_topologies(self._nodes, self._global_stores)
+        return find_sub_topologies(self._order, self._nodes, self._global_stores)
 
     def topic_name(self, topic: str, application_id: str) -> str:
         """The real name of a topic: internal ones carry the application id in front."""
@@ -285,6 +287,10 @@ class Topology:
             stores=tuple(self._store_entries(nodes, application_id)),
             global_stores=tuple(self._global_stores.values()),
         )
+
+    def _add(self, node: Node) -> None:
+        self._nodes[node.name] = node
+        self._order.append(node.name)
 
     def _sub_topology(self, number: int) -> SubTopology:
         for candidate in self.sub_topologies():

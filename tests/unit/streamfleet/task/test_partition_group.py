@@ -61,7 +61,7 @@ def test_of_equal_heads_the_partition_that_filled_first_goes_first(group_of, raw
 @given(st.lists(st.tuples(st.sampled_from([A, B, C]), st.integers(0, 9)), max_size=30))
 def test_every_record_comes_out_once_and_none_overtakes_a_smaller_head(group_of, raw, arrivals):
     group = group_of(A, B, C)
-    waiting = {partition: [] for partition in (A, B, C)}
+    waiting: dict[TopicPartition, list[tuple[int, str]]] = {partition: [] for partition in (A, B, C)}
     for number, (partition, timestamp) in enumerate(arrivals):
         group.add(partition, [raw(str(number), timestamp)])
         waiting[partition].append((timestamp, str(number)))

@@ -50,7 +50,12 @@ def test_null_key_and_value_stay_null(send, producer):
 def test_partitioner_sees_the_typed_record_and_the_partition_count(send, producer):
     seen = []
     producer.partition_counts["out"] = 4
-    send(partitioner=lambda *arguments: seen.append(arguments) or [2])
+
+    def choose(*arguments):
+        seen.append(arguments)
+        return [2]
+
+    send(partitioner=choose)
     assert seen == [("out", "k", "v", 4)]
     assert [record.partition for record in producer.sent] == [2]
 

@@ -316,7 +316,7 @@ def test_discarded_changes_are_gone_from_the_stores(task_of, raw):
     task.process()
     task.suspend()
     task.discard()
-    assert task.stores["counts"].get("k") == "committed"  # type: ignore[attr-defined]
+    assert task.stores["counts"].get("k") == "committed"
 
 
 def test_partition_of_an_unknown_topic_is_refused():

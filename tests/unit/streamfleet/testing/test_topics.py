@@ -42,7 +42,7 @@ def test_time_of_the_topic_advances_by_itself_when_told_to(driver, out):
 
 def test_headers_and_nulls_pass_through(run, config):
     driver = run(Topology().add_source("src", "in").add_sink("snk", "out", "src"))
-    driver.input_topic("in").pipe(None, None, 3, [["h", b"1"]])  # type: ignore[arg-type]
+    driver.input_topic("in").pipe(None, None, 3, [["h", b"1"]])
     assert driver.output_topic("out").read_record() == Record(None, None, 3, (("h", b"1"),))
 
 

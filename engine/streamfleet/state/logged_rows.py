@@ -1,0 +1,43 @@
+"""LoggedRows: writes to the rows below, then reports the change to the changelog."""
+
+from __future__ import annotations
+
+from streamfleet.state.api import StoreContext
+from streamfleet.state.changelog import ChangeLog
+from streamfleet.state.rows_api import BottomRows
+
+TIMESTAMP_SIZE = 8
+"""Timestamped stores put the timestamp in front of the value: 8 bytes, big endian, signed."""
+
+
+class LoggedRows:
+    """Changelog records of a timestamped store hold the bare value and are stamped with its timestamp; all others, and
+    tombstones, with that of the record under way.
+    """
+
+    def __init__(self, rows: BottomRows, changelog: ChangeLog, context: StoreContext, *, is_timestamped: bool) -> None:
+        self._rows = rows
+        self._log = changelog.log
+        self._context = context
+        self._is_timestamped = is_timestamped
+        self.get = rows.get
+
+    def put(self, raw: bytes, value: bytes | None) -> None:
+        self._rows.put(raw, value)
+        if value is not None and self._is_timestamped:
+            timestamp = int.from_bytes(value[:TIMESTAMP_SIZE], "big", signed=True)
+            self._log(raw, value[TIMESTAMP_SIZE:], timestamp)
+        else:
+            self._log(raw, value, self._record_timestamp())
+
+    def remove(self, raw: bytes) -> None:
+        self._rows.remove(raw)
+        self.log_removal(raw)
+
+    def log_removal(self, raw: bytes) -> None:
+        """Log that a row is gone: also when it was not asked for, as in an LRU store."""
+        self._log(raw, None, self._record_timestamp())
+
+    def _record_timestamp(self) -> int | None:
+        record_context = self._context.record_context
+        return None if record_context is None else record_context.timestamp

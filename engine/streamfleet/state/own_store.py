@@ -1,0 +1,159 @@
+"""OwnStore: what the typed stores of all kinds share: life cycle, layers, restore. Iterators over rows are here as
+well.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NoReturn, TypeVar
+
+from streamfleet.errors import StoreUnavailableError
+from streamfleet.records import RawRecord
+from streamfleet.state.api import FlushListener, StateStore, StoreContext, StoreIterator
+from streamfleet.state.builders import OwnStoreBuilder
+from streamfleet.state.cached_rows import CachedRows
+from streamfleet.state.codec import StoreCodec
+from streamfleet.state.dirty_buffer import Row
+from streamfleet.state.logged_rows import TIMESTAMP_SIZE, LoggedRows
+from streamfleet.state.rows_api import BottomRows, Rows
+from streamfleet.state.store_home import StoreHome
+
+T = TypeVar("T")
+
+
+class ClosedRows:
+    """Stands where a store's rows are while it is open: whatever is asked of it fails by name."""
+
+    def __init__(self, store_name: str) -> None:
+        self._store_name = store_name
+
+    def __getattr__(self, _: str) -> NoReturn:
+        raise StoreUnavailableError(
+            f"store {self._store_name} is not open", hint="use a store between init and close of its processor only"
+        )
+
+
+class RowIterator(StoreIterator[T]):
+    """Rows, decoded one by one."""
+
+    def __init__(self, rows: Iterator[Row], decode: Callable[[bytes, bytes], T]) -> None:
+        self._rows = rows
+        self._decode = decode
+
+    def __next__(self) -> T:
+        raw, value = next(self._rows)
+        return self._decode(raw, value)
+
+    def close(self) -> None:
+        self._rows = iter(())  # dropping the generator ends it, down to the engine's iterator
+
+
+class OwnStore(StateStore):
+    """A typed store over `_top`: the cache if there is one, else the rows with or without log. `_bottom` is for scans
+    and restore.
+    """
+
+    def __init__(self, builder: OwnStoreBuilder[Any, Any], *, is_timestamped: bool) -> None:
+        self.name = builder.name
+        self._builder = builder
+        self._is_timestamped = is_timestamped
+        self._close_layers()
+
+    def _close_layers(self) -> None:
+        self._top: Any = ClosedRows(self.name)
+        self._scans: Any = self._top
+        self._bottom: Any = self._top
+        self._codec: Any = self._top
+        self._cache: CachedRows | None = None
+        self._is_open = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._is_open
+
+    @property
+    def is_persistent(self) -> bool:
+        return self._builder.kind == "rocksdb"
+
+    def open(self, context: StoreContext) -> None:
+        self.open_in(StoreHome(context))
+
+    def open_in(self, home: StoreHome) -> None:
+        """Open in a home that is shared with the other stores of the task."""
+        builder = self._builder
+        self._codec = StoreCodec(
+            self.name, builder.key_serde, builder.value_serde, home.context, is_timestamped=self._is_timestamped
+        )
+        self._bottom = bottom = self._make_rows(home)
+        below: Rows = bottom
+        changelog = home.changelog(self.name) if builder.logging_enabled else None
+        if changelog is not None:
+            below = LoggedRows(bottom, changelog, home.context, is_timestamped=self._is_timestamped)
+            self._on_logged(bottom, below)
+        self._top, self._scans = below, bottom
+        if builder.caching_enabled:
+            self._top = self._scans = self._cache = self._make_cache(below, bottom, home)
+        self._is_open = True
+
+    @abstractmethod
+    def _make_rows(self, home: StoreHome) -> BottomRows: ...
+
+    @abstractmethod
+    def _make_cache(self, below: Rows, bottom: Any, home: StoreHome) -> CachedRows: ...
+
+    @abstractmethod
+    def _listened_key(self, raw: bytes) -> Any:
+        """The key that a flush listener is given."""
+
+    def _on_logged(self, bottom: BottomRows, logged: LoggedRows) -> None:
+        """Called when the store has a changelog."""
+
+    def set_flush_listener(self, listener: FlushListener, *, send_old_values: bool) -> bool:
+        if self._cache is None:
+            return False
+        value_of = self._codec.value_of
+
+        def decoded(raw: bytes, new: bytes | None, old: bytes | None, timestamp: int) -> None:
+            listener(
+                self._listened_key(raw),
+                None if new is None else value_of(new),
+                None if old is None else value_of(old),
+                timestamp,
+            )
+
+        self._cache.set_listener(decoded, send_old_values=send_old_values)
+        return True
+
+    def flush_cache(self) -> None:
+        if self._cache is not None:
+            self._cache.flush()
+
+    def discard(self) -> None:
+        """The buffers were discarded: forget what was made of them."""
+        if self._cache is not None:
+            self._cache.clear()
+        self._bottom.reload()
+
+    def restore(self, records: Iterable[RawRecord]) -> None:
+        restore = self._bottom.restore
+        for record in records:
+            key, value = record.key, record.value
+            if key is None:
+                continue
+            if value is not None and self._is_timestamped:
+                value = record.timestamp.to_bytes(TIMESTAMP_SIZE, "big", signed=True) + value
+            self._restored(key)
+            restore(key, value)
+
+    def _restored(self, raw: bytes) -> None:
+        """Called for every restored record."""
+
+    def close(self) -> None:
+        if self._cache is not None:
+            self._cache.clear()
+        self._close_layers()
+
+    def _get(self, raw: bytes) -> Any:
+        data = self._top.get(raw)
+        return None if data is None else self._codec.value_of(data)

@@ -1,0 +1,101 @@
+"""TaskState: all stores of one task, from opening to commit or abort. Owned by the task; the engines belong to its context.
+
+open -> (process ... flush_caches -> log_changes -> commit)* -> close
+                discard: back to the last commit
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from streamfleet.errors import StateStoreError
+from streamfleet.state.api import StateStore, StoreBuilder, StoreContext, StoreEngineKind
+from streamfleet.state.own_store import OwnStore
+from streamfleet.state.store_home import StoreHome
+
+
+class StoreDescription(Protocol):
+    """A store with the topic that restores it: topology.nodes.StoreEntry."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def builder(self) -> StoreBuilder[StateStore]: ...
+
+    @property
+    def changelog(self) -> str | None: ...
+
+    @property
+    def source_is_changelog(self) -> bool: ...
+
+
+class TaskState:
+    """Opens the stores in the given order, which is also that of flushing."""
+
+    def __init__(self, context: StoreContext, entries: Sequence[StoreDescription]) -> None:
+        unlogged = {entry.name for entry in entries if entry.source_is_changelog or entry.changelog is None}
+        self._home = StoreHome(context, unlogged)
+        self._kinds: dict[str, StoreEngineKind] = {}
+        self.stores: dict[str, StateStore] = {}
+        try:
+            for entry in entries:
+                self._open(context, entry)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, context: StoreContext, entry: StoreDescription) -> None:
+        store = entry.builder.build()
+        if isinstance(store, OwnStore):
+            store.open_in(self._home)
+        else:
+            store.open(context)
+        self.stores[entry.name] = store
+        if entry.changelog is not None:
+            kind: Any = getattr(entry.builder, "kind", "in_memory")
+            self._kinds[entry.changelog] = kind
+
+    def flush_caches(self) -> None:
+        """Forward what caching held back. What a store forwards may change stores after it, never before it."""
+        for store in self.stores.values():
+            store.flush_cache()
+
+    def log_changes(self) -> None:
+        """Send the changelog records that were held back until the commit, if they are."""
+        self._home.flush_changelogs()
+
+    def commit(self, changelog_offsets: Mapping[str, int]) -> None:
+        """Make the changes since the last commit part of the rows, together with the offset of the last record sent to each
+        changelog topic (or read from it, in a restore).
+        """
+        offsets: dict[StoreEngineKind, dict[str, int]] = {}
+        for topic, offset in changelog_offsets.items():
+            if topic not in self._kinds:
+                raise StateStoreError(
+                    f"{topic} is not a changelog of this task; it has {', '.join(sorted(self._kinds)) or 'none'}"
+                )
+            offsets.setdefault(self._kinds[topic], {})[topic] = offset
+        self._home.commit(offsets)
+
+    def changelog_offsets(self) -> dict[str, int]:
+        """Where each changelog topic was at the last commit: a restore goes on after that. Missing: from the beginning."""
+        return self._home.offsets()
+
+    def discard(self) -> None:
+        """Abort: forget all changes since the last commit, and what caches hold."""
+        self._home.discard()
+        for store in self.stores.values():
+            if isinstance(store, OwnStore):
+                store.discard()
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """About how much memory the changes since the last commit take."""
+        return self._home.uncommitted_bytes
+
+    def close(self) -> None:
+        """Close the stores without committing: what is not committed is restored from the changelogs."""
+        for store in self.stores.values():
+            store.close()
