@@ -80,7 +80,7 @@ def _revenue(driver: TopologyTestDriver) -> Table:
         (_time(key.window.start), key.key, str(value.orders), _money(value.cents))
         for key, value in sorted(last.items(), key=lambda item: (item[0].window.start, item[0].key))
     ]
-    return Table("revenue-per-country (last value per window)", ("window", "country", "orders", "revenue"), tuple(rows))
+    return Table("revenue-per-country, last values", ("window", "country", "orders", "revenue"), tuple(rows))
 
 
 def _time(timestamp_ms: int) -> str:

@@ -116,7 +116,7 @@ def options(op: Mapping[str, Json], *fields: str) -> Options:
     return found
 
 
-def materialized(spec: Mapping[str, Json]) -> sf.Materialized[Any, Any]:
+def materialized(spec: Mapping[str, Json]) -> sf.Materialized:
     spec = dict(spec)
     store_or_name = store(spec.pop("supplier")) if "supplier" in spec else spec.pop("store", None)
     names = {

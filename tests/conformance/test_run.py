@@ -127,7 +127,7 @@ def test_a_broken_expectation_fails_exactly_its_level(tmp_path, breaks, levels):
         ("builderror-illegal-name", {"at": 0, "class": "TopologyException"}),
         ("builderror-illegal-name", {"at": "build", "class": "IllegalArgumentException"}),
         ("builderror-papi-unknown-parent", {"at": "driver", "class": "TopologyException"}),
-        ("builderror-window-size-zero", {"at": 2, "class": "TopologyException"}),
+        ("builderror-window-size-zero", {"at": 2, "class": "ConfigException"}),
     ],
 )
 def test_an_error_at_another_place_or_of_another_class_fails(tmp_path, name, error):

@@ -11,6 +11,9 @@ import msgspec
 
 T = TypeVar("T")
 
+_UNCHECKED = (Any, float)
+"""Types that a value need not be an instance of: float also means int."""
+
 _IMMUTABLE_TYPES = (int, float, str, bytes, bool, type(None))
 
 
@@ -21,7 +24,7 @@ class StructuredSerde(Generic[T]):
         self.name = name
         self.type = type
         self.immutable = _is_immutable(type)
-        self._class = type if isinstance(type, builtins.type) else None
+        self._class = type if isinstance(type, builtins.type) and type not in _UNCHECKED else None
         self._encode = encode
         self._decode = decode
 

@@ -144,6 +144,12 @@ class WindowStoreBuilder(OwnStoreBuilder[K, V]):
         return self.retention
 
     @property
+    def log_config(self) -> Mapping[str, str]:
+        """Duplicates have keys of their own, so compaction would find nothing to do: their changelog is only deleted by age."""
+        default = {"cleanup.policy": "delete"} if self.retain_duplicates else {}
+        return default | dict(super().log_config)
+
+    @property
     def caching_enabled(self) -> bool:
         """A cache holds one value per key and window, so a store of duplicates has none."""
         return self.caching and not self.retain_duplicates

@@ -92,7 +92,7 @@ class OwnStore(StateStore):
             below = LoggedRows(bottom, changelog, home.context, is_timestamped=self._is_timestamped)
             self._on_logged(bottom, below)
         self._top, self._scans = below, bottom
-        if builder.caching_enabled:
+        if builder.caching_enabled and home.context.cache_max_bytes > 0:  # a cache of no size is no cache
             self._top = self._scans = self._cache = self._make_cache(below, bottom, home)
         self._is_open = True
 

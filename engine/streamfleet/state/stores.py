@@ -10,6 +10,8 @@ from streamfleet.serdes.api import Serde
 from streamfleet.state.api import StoreEngineKind
 from streamfleet.state.builders import KeyValueStoreBuilder, Logging, SessionStoreBuilder, WindowStoreBuilder
 
+__all__ = ["KeyValueStoreBuilder", "SessionStoreBuilder", "Stores", "WindowStoreBuilder"]
+
 K = TypeVar("K")
 V = TypeVar("V")
 

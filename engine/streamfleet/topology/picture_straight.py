@@ -11,6 +11,7 @@ from streamfleet.topology.picture_items import Item, Link, Tops, bend, push_down
 
 _PASSES = 3
 _VISIBLE_PX = 0.05
+_KINK_PX = 8.0  # a link that is not quite straight is as bad as one that bends so much more
 
 
 def straighten(items: Sequence[Item], links: Sequence[Link], tops: Tops) -> Tops:
@@ -32,19 +33,25 @@ def straighten(items: Sequence[Item], links: Sequence[Link], tops: Tops) -> Tops
 def align(items: Sequence[Item], links: Sequence[Link], tops: Tops) -> Tops:
     """Moves whole rows, and what they push before them, if that makes links straight. Slower, so it is done last."""
     order = sorted(items, key=lambda item: tops[item.id])
-    best = total_bend(links, tops)
+    best = _ugliness(links, tops)
     for _ in range(_PASSES):
         before = best
         for link in links:
             for moved, by in _moves(links, link, tops):
                 shifted = tops | {id: tops[id] + by for id in moved}
                 tried = push_down(order, shifted) if by > 0 else push_up(order, shifted)
-                bent = total_bend(links, tried)
-                if bent < best - _VISIBLE_PX:
-                    tops, best = tried, bent
+                ugliness = _ugliness(links, tried)
+                if ugliness < best - _VISIBLE_PX:
+                    tops, best = tried, ugliness
         if best == before:
             break
     return tops
+
+
+def _ugliness(links: Sequence[Link], tops: Tops) -> float:
+    return total_bend(links, tops) + sum(
+        _KINK_PX * link.weight for link in links if abs(bend(link, tops)) > _VISIBLE_PX
+    )
 
 
 def _moves(links: Sequence[Link], link: Link, tops: Tops) -> Iterable[tuple[set[str], float]]:
