@@ -45,7 +45,8 @@ check: setup ## lint, format, types, layers, unit tests (under two minutes)
 	@echo "== check: format"; $(VENV)/bin/ruff format --check .
 	@echo "== check: types"; $(VENV)/bin/mypy
 	@echo "== check: layers"; PYTHONPATH=. $(VENV)/bin/lint-imports
-	@echo "== check: unit tests"; $(PY) -m pytest tests/unit -q
+	@echo "== check: unit tests, and those of the conformance runner"
+	@$(PY) -m pytest tests/unit tests/conformance --ignore=tests/conformance/test_conformance.py -q
 
 conformance: setup ## recorded behaviour of Java Kafka Streams; SCENARIOS=<directory> for another recording
 	@echo "== conformance: $(SCENARIOS)"; $(PY) tests/conformance/run.py $(SCENARIOS)

@@ -20,7 +20,6 @@ from streamfleet.serdes.api import Serde, resolved
 from streamfleet.topology.nodes import Node, ProcessorNode, ProcessorTopology, SinkNode, SourceNode
 
 
-
 def serde_of(node: SourceNode | SinkNode, part: Literal["key", "value"], environment: TaskEnvironment) -> Serde[Any]:
     """The serde a source or sink was given, or the default one of the configuration."""
     config = environment.config

@@ -118,12 +118,15 @@ class _WindowedStoreSpec(StoreSpec):
     """Sliding and session windows that are emitted on close are never cached; time windows are: so it is in the original."""
 
     emit_strategy: EmitStrategy
+    has_least_retention: bool
+    """Rows are kept no longer than windows take records."""
 
     def _may_cache(self) -> bool:
         return self.emit_strategy is not EmitStrategy.ON_WINDOW_CLOSE
 
     def _retention(self, what: str, least_ms: int) -> int:
         chosen = self._options.retention_ms
+        self.has_least_retention = chosen is None or chosen == least_ms
         if chosen is None:
             return least_ms
         if chosen < least_ms:

@@ -124,7 +124,12 @@ class TimeWindowedKStream(_WindowedKStream[K, V]):
         else:
             size_ms = self._windows.size_ms
             operator = TimeWindowedAggregateOperator(
-                self._windows, spec.name, self._emit_strategy, initializer, aggregator
+                self._windows,
+                spec.name,
+                self._emit_strategy,
+                initializer,
+                aggregator,
+                has_least_retention=spec.has_least_retention,
             )
         key_serde = None if spec.key_serde is None else windowed(spec.key_serde, size_ms)
         return self._add(operator, spec, name, prefix, key_serde)

@@ -55,6 +55,8 @@ class DirtyBuffer:
 
     def delete_range(self, start: bytes, end: bytes) -> None:
         """Delete all keys with start <= key < end."""
+        if start >= end:
+            return
         for key, value in self._dirty(start, end, reverse=False):
             del self._rows[key]
             self._keys().remove(key)

@@ -46,6 +46,10 @@ class TaskContext:
         self.task_id = task_id
         self.config = config
         self.application_id = config.application_id
+        self.cache_max_bytes = config.statestore_cache_max_bytes
+        self.deduplicate_changelog = config.changelog_deduplicate
+        self.default_key_serde: Serde[Any] | None = config.default_key_serde
+        self.default_value_serde: Serde[Any] | None = config.default_value_serde
         self.handlers = ErrorHandlers.of(config)
         self.processing_handler = self.handlers.processing
         self.sender = RecordCollector(self, producer, self.handlers.production)
@@ -108,22 +112,6 @@ class TaskContext:
         self.metadata_changed = True
 
     # for the stores
-
-    @property
-    def cache_max_bytes(self) -> int:
-        return self.config.statestore_cache_max_bytes
-
-    @property
-    def deduplicate_changelog(self) -> bool:
-        return self.config.changelog_deduplicate
-
-    @property
-    def default_key_serde(self) -> Serde[Any] | None:
-        return self.config.default_key_serde
-
-    @property
-    def default_value_serde(self) -> Serde[Any] | None:
-        return self.config.default_value_serde
 
     def engine(self, kind: StoreEngineKind) -> StoreEngine:
         return self._engines.engine(kind)

@@ -81,17 +81,19 @@ def _spread(items: Sequence[Item], wanted: Tops, now: Tops) -> Tops:
 
 def _close_gaps(items: Sequence[Item], links: Sequence[Link], tops: Tops) -> Tops:
     """What hangs together moves up as a whole until it meets what is above it: only links justify a distance."""
-    closed: Tops = {}
-    floors: dict[int, float] = {}
+    closed = dict(tops)
     for group in sorted(_groups(items, links), key=lambda group: min(tops[item.id] for item in group)):
-        columns = {item.id: range(item.first, item.last + 1) for item in group}
-        rooms = [tops[item.id] - max(floors.get(c, 0.0) for c in columns[item.id]) for item in group]
-        shift = max(0.0, min(rooms))
-        for item in group:
-            closed[item.id] = tops[item.id] - shift
-            bottom = closed[item.id] + item.height
-            floors |= {c: max(floors.get(c, 0.0), bottom) for c in columns[item.id]}
+        members = {item.id for item in group}
+        others = [item for item in items if item.id not in members]
+        room = min(closed[item.id] - _floor(item, others, closed) for item in group)
+        closed |= {id: closed[id] - room for id in members}
     return closed
+
+
+def _floor(item: Item, others: Iterable[Item], tops: Tops) -> float:
+    """The bottom of the lowest of the others that stand above the item."""
+    above = [o for o in others if o.first <= item.last and item.first <= o.last and tops[o.id] < tops[item.id]]
+    return max((tops[other.id] + other.height for other in above), default=0.0)
 
 
 def _groups(items: Sequence[Item], links: Sequence[Link]) -> list[list[Item]]:

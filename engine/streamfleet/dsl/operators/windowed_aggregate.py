@@ -122,9 +122,12 @@ class TimeWindowedAggregateOperator(WindowedAggregateOperator):
         emit_strategy: EmitStrategy,
         initializer: Initializer,
         aggregator: Aggregator,
+        *,
+        has_least_retention: bool,
     ) -> None:
         super().__init__(store, emit_strategy, initializer, aggregator)
         self._windows = windows
+        self._has_least_retention = has_least_retention
 
     def __call__(self) -> AnyProcessor:
         return _TimeWindowedAggregate(
@@ -134,6 +137,7 @@ class TimeWindowedAggregateOperator(WindowedAggregateOperator):
             self._initializer,
             self._aggregator,
             send_old_values=self.send_old_values,
+            has_least_retention=self._has_least_retention,
         )
 
 
@@ -147,21 +151,31 @@ class _TimeWindowedAggregate(WindowedAggregateProcessor):
         aggregator: Aggregator,
         *,
         send_old_values: bool,
+        has_least_retention: bool,
     ) -> None:
         super().__init__(store, emit_strategy, initializer, aggregator, send_old_values=send_old_values)
         self._windows = windows
+        self._has_least_retention = has_least_retention
+
+    def init(self, context: ProcessorContext[Any, Any]) -> None:
+        super().init(context)
+        # Such a store in memory forgets a window as soon as it sees the record that closes it: then it must be emitted before.
+        self._emits_first = self._has_least_retention and not self._store.is_persistent
 
     def process(self, record: Record[Any, Any]) -> None:
         if record.key is None:
             self._internal.drop("null key")
             return
         close_time = self._observe(record.timestamp, self._windows.grace_ms)
+        if self._emits_first:
+            self._emit_closed(record, close_time)
         for window in self._windows.windows_for(record.timestamp):
             if window.end > close_time:
                 self._update(record, window, self._store.fetch(record.key, window.start))
             else:
                 self._internal.drop("expired window")
-        self._emit_closed(record, close_time)
+        if not self._emits_first:
+            self._emit_closed(record, close_time)
 
     def _closed_starts(self, timer: CloseTimer, close_time: int) -> tuple[int, int] | None:
         highest = close_time - self._windows.size_ms

@@ -22,8 +22,10 @@ from streamfleet.topology.description import (
 )
 from streamfleet.topology.picture import to_svg
 from streamfleet.topology.picture_graph import Kind, Vertex, to_graph
+from streamfleet.topology.picture_items import Item, Link
 from streamfleet.topology.picture_labels import fit_head, fit_note, head_width, note_width, store_label, vertex_label
 from streamfleet.topology.picture_layout import lay_out
+from streamfleet.topology.picture_order import arrange
 from streamfleet.topology.picture_style import DARK, LIGHT
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -306,6 +308,30 @@ def test_the_text_does_not_depend_on_the_order_of_hashes():
         for seed in ("1", "2")
     }
     assert len(seen) == 1
+
+
+@st.composite
+def items_and_links(draw):
+    items = []
+    for at in range(draw(st.integers(1, 14))):
+        first = draw(st.integers(0, 5))
+        last = first + draw(st.sampled_from([0, 0, 0, 1, 3]))
+        items.append(Item(f"{at}", first, last, draw(st.sampled_from([18.0, 64.0, 121.0, 300.5]))))
+    pairs = [(a, b) for a in items for b in items if a.last + 1 == b.first]
+    chosen = draw(st.lists(st.sampled_from(pairs), max_size=14, unique=True)) if pairs else []
+    return items, [Link(a.id, a.height / 2, b.id, 9.0, a.last, draw(st.sampled_from([1.0, 0.4]))) for a, b in chosen]
+
+
+@given(items_and_links())
+@settings(max_examples=300, deadline=None)
+def test_items_that_share_a_column_never_overlap_however_they_are_linked(problem):
+    items, links = problem
+    tops = arrange(items, links)
+    for one, other in itertools.combinations(items, 2):
+        if one.first <= other.last and other.first <= one.last:
+            upper, lower = sorted((one, other), key=lambda item: tops[item.id])
+            assert tops[upper.id] + upper.height <= tops[lower.id] + 1e-6
+    assert min(tops.values()) == pytest.approx(0)
 
 
 # --- what is in it ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,68 @@
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import streamfleet as sf
+
+
+def config(**settings):
+    return sf.StreamsConfig.from_mapping({"application.id": "app"} | {k.replace("_", "."): v for k, v in settings.items()})
+
+
+def test_text_values_are_parsed():
+    chosen = config(max_task_idle_ms="250", changelog_deduplicate="false", state_dir="/x/y")
+    assert chosen.max_task_idle_ms == 250
+    assert chosen.changelog_deduplicate is False
+    assert chosen.state_dir == Path("/x/y")
+
+
+def test_durations_may_be_timedeltas():
+    assert config(max_task_idle_ms=timedelta(seconds=2)).max_task_idle_ms == 2000
+
+
+def test_defaults_are_those_of_kafka_streams():
+    chosen = config()
+    assert chosen.statestore_cache_max_bytes == 10 * 1024 * 1024
+    assert chosen.max_task_idle_ms == 0
+    assert chosen.windowstore_changelog_additional_retention_ms == 86_400_000
+
+
+def test_topic_settings_are_collected():
+    assert config(topic_segment_bytes="1000").topic_overrides == {"segment.bytes": "1000"}
+
+
+def test_a_copy_changes_one_setting_only():
+    before = config()
+    after = before.with_(max_task_idle_ms=5)
+    assert (before.max_task_idle_ms, after.max_task_idle_ms) == (0, 5)
+    assert after.application_id == "app"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_task_idle_ms": "soon"}, "setting max.task.idle.ms cannot be 'soon'"),
+        ({"max_task_idle_ms": -2}, "expected at least -1"),
+        ({"statestore_cache_max_bytes": -1}, "expected at least 0"),
+        ({"dsl_store_suppliers_class": "disk"}, "expected rocksdb or in_memory"),
+        ({"changelog_deduplicate": "maybe"}, "expected true or false"),
+        ({"default_key_serde": "string"}, "expected a serde such as"),
+        ({"processing_exception_handler": "ignore"}, "expected fail or continue"),
+        ({"default_timestamp_extractor": 5}, "expected a TimestampExtractor"),
+    ],
+)
+def test_a_wrong_value_names_the_setting_and_what_it_may_be(settings, message):
+    with pytest.raises(sf.ConfigError, match=message):
+        config(**settings)
+
+
+def test_a_misspelt_setting_gets_a_suggestion():
+    with pytest.raises(sf.ConfigError, match="did you mean max.task.idle.ms"):
+        config(max_task_idel_ms=1)
+
+
+@pytest.mark.parametrize("settings", [{}, {"application.id": ""}])
+def test_the_application_id_is_required(settings):
+    with pytest.raises(sf.ConfigError, match="application.id is"):
+        sf.StreamsConfig.from_mapping(settings)

@@ -1,0 +1,106 @@
+"""Tasks, internal topics and partition counts, without a broker."""
+
+import re
+
+import pytest
+
+import streamfleet as sf
+
+CONFIG = sf.StreamsConfig(application_id="app")
+
+
+def counted(builder, topic="in", **grouped):
+    return builder.stream(topic).group_by(lambda k, v: v, **grouped).count(store=f"counts-of-{topic}")
+
+
+def test_a_repartition_topic_has_the_partitions_of_its_widest_upstream_source():
+    builder = sf.StreamsBuilder()
+    builder.stream("a").merge(builder.stream("b")).select_key(lambda k, v: v).repartition(name="r").to("out")
+    plan = builder.build().plan({"a": 3, "b": 5}, CONFIG)
+    assert plan.internal_topics["app-r-repartition"].partitions == 5
+    assert {number: part.tasks for number, part in plan.sub_topologies.items()} == {0: 5, 1: 5}
+
+
+def test_counts_follow_chains_of_repartition_topics():
+    builder = sf.StreamsBuilder()
+    stream = builder.stream("in")
+    for name in ("one", "two", "three"):
+        stream = stream.select_key(lambda k, v: v).repartition(name=name)
+    plan = builder.build().plan({"in": 7}, CONFIG)
+    assert {topic.partitions for topic in plan.internal_topics.values()} == {7}
+
+
+def test_a_changelog_has_the_partitions_of_its_sub_topology():
+    builder = sf.StreamsBuilder()
+    counted(builder, name="g")
+    plan = builder.build().plan({"in": 4}, CONFIG)
+    assert plan.internal_topics["app-counts-of-in-changelog"].partitions == 4
+
+
+def test_topic_settings_of_the_app_lose_against_those_of_the_store():
+    builder = sf.StreamsBuilder()
+    builder.stream("in").group_by_key().count(materialized=sf.Materialized("c", logging={"segment.bytes": "5"}))
+    config = sf.StreamsConfig.from_mapping(
+        {"application.id": "app", "topic.segment.bytes": 9, "topic.min.insync.replicas": 2}
+    )
+    configs = builder.build().plan({"in": 1}, config).internal_topics["app-c-changelog"].configs
+    assert (configs["segment.bytes"], configs["min.insync.replicas"]) == ("5", "2")
+
+
+def test_a_pattern_source_takes_the_topics_that_match():
+    builder = sf.StreamsBuilder()
+    builder.stream(re.compile("logs-.*")).to("out")
+    (part,) = builder.build().plan({"logs-1": 2, "logs-2": 6, "other": 9}, CONFIG).sub_topologies.values()
+    assert (part.sources, part.tasks) == (("logs-1", "logs-2"), 6)
+
+
+def test_a_join_gives_the_repartition_topic_the_partitions_of_the_table():
+    builder = sf.StreamsBuilder()
+    builder.stream("in").select_key(lambda k, v: v).join(builder.table("t"), lambda left, right: left, name="j").to("out")
+    plan = builder.build().plan({"in": 2, "t": 6}, CONFIG)
+    assert plan.internal_topics["app-j-repartition"].partitions == 6
+
+
+def test_mismatched_co_partitioning_of_a_stream_table_join_is_refused_with_both_counts():
+    builder = sf.StreamsBuilder()
+    builder.stream("in").join(builder.table("t"), lambda left, right: left).to("out")
+    with pytest.raises(sf.TopologyError, match="in has 2, t has 3.*a join needs equal counts"):
+        builder.build().plan({"in": 2, "t": 3}, CONFIG)
+
+
+def test_an_enforced_count_that_does_not_fit_the_join_is_refused():
+    builder = sf.StreamsBuilder()
+    stream = builder.stream("in").repartition(name="r", partitions=4)
+    stream.join(builder.table("t"), lambda left, right: left).to("out")
+    with pytest.raises(sf.TopologyError, match="app-r-repartition was asked to have 4 partitions.*ask for 3"):
+        builder.build().plan({"in": 2, "t": 3}, CONFIG)
+
+
+def test_co_partitioning_is_checked_for_a_topic_that_was_read_twice():
+    builder = sf.StreamsBuilder()
+    builder.stream("in").to("first")
+    builder.stream("in").join(builder.table("t"), lambda left, right: left).to("out")
+    with pytest.raises(sf.TopologyError, match="in has 2, t has 3"):
+        builder.build().plan({"in": 2, "t": 3}, CONFIG)
+
+
+def test_a_topic_without_a_known_count_is_named():
+    builder = sf.StreamsBuilder()
+    builder.stream("in").to("out")
+    with pytest.raises(sf.TopologyError, match="partition count of input topic in is not known"):
+        builder.build().plan({}, CONFIG)
+
+
+def test_the_application_id_must_be_known():
+    builder = sf.StreamsBuilder()
+    builder.stream("in").to("out")
+    with pytest.raises(sf.ConfigError, match="application id is not known"):
+        builder.build().plan({"in": 1})
+
+
+@pytest.mark.parametrize("partitions", [0, -3])
+def test_an_enforced_count_below_one_is_refused(partitions):
+    builder = sf.StreamsBuilder()
+    builder.stream("in").repartition(name="r", partitions=partitions).to("out")
+    with pytest.raises(sf.OptionError, match="ask for at least 1"):
+        builder.build().plan({"in": 1}, CONFIG)

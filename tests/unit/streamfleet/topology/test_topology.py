@@ -1,0 +1,147 @@
+import json
+import re
+
+import pytest
+
+import streamfleet as sf
+
+
+class Echo(sf.Processor):
+    def process(self, record):
+        self.context.forward(record)
+
+
+def store(name="st", **options):
+    return sf.Stores.key_value(name, **options)
+
+
+@pytest.fixture
+def topology():
+    return sf.Topology().add_source("src", "in")
+
+
+def test_nodes_that_share_a_store_are_one_sub_topology(topology):
+    topology.add_source("src2", "in2").add_processor("p", Echo, "src").add_processor("q", Echo, "src2")
+    assert len(topology.sub_topologies()) == 2
+    topology.add_state_store(store(), "p", "q")
+    (only,) = topology.sub_topologies()
+    assert only.stores == ("st",)
+
+
+def test_sub_topologies_are_numbered_in_the_order_of_their_first_node():
+    topology = sf.Topology().add_source("z", "in1").add_source("a", "in2")
+    assert [part.nodes[0].name for part in topology.sub_topologies()] == ["z", "a"]
+
+
+def test_the_content_id_follows_the_stores_not_the_number():
+    def with_first(topic):
+        topology = sf.Topology().add_source("first", topic).add_source("src", "in").add_processor("p", Echo, "src")
+        topology.add_state_store(store(), "p")
+        return {part.stores: part.content_id for part in topology.sub_topologies()}
+
+    assert with_first("x")[("st",)] == with_first("y")[("st",)]
+    assert with_first("x")[()] != with_first("y")[()]
+
+
+def test_processor_topology_has_real_topic_names():
+    builder = sf.StreamsBuilder()
+    builder.stream("in").select_key(lambda k, v: v).repartition(name="r").to("out")
+    whole = builder.build().processor_topology("app")
+    assert [source.topics for source in whole.sources] == [("in",), ("app-r-repartition",)]
+
+
+def test_a_task_gets_only_its_sub_topology():
+    builder = sf.StreamsBuilder()
+    builder.stream("in").select_key(lambda k, v: v).repartition(name="r").to("out")
+    second = builder.build().processor_topology("app", 1)
+    assert [node.name for node in second.nodes] == ["r-repartition-source", "KSTREAM-SINK-0000000005"]
+
+
+def test_a_supplier_brings_its_stores(topology):
+    class WithStore(Echo):
+        @classmethod
+        def stores(cls):
+            return [store("brought")]
+
+    topology.add_processor("p", WithStore, "src")
+    assert topology.nodes["p"].stores == ("brought",)
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda t: t.add_source("src", "x"), "processor src is already added"),
+        (lambda t: t.add_source("other", "in"), "topic in of source other has already been registered by source src"),
+        (lambda t: t.add_source("other", []), "source other reads no topic"),
+        (lambda t: t.add_source("other", re.compile("i.*")), "pattern i.* of source other matches a topic of source src"),
+        (lambda t: t.add_processor("p", Echo), "node p has no parent"),
+        (lambda t: t.add_processor("p", Echo, "nope"), "parent node nope of p is unknown"),
+        (lambda t: t.add_sink("k", "out", "src").add_processor("p", Echo, "k"), "sink k cannot be the parent of p"),
+        (lambda t: t.add_state_store(store(), "src"), "st cannot be connected to src, a source or sink"),
+        (lambda t: t.add_state_store(store()).add_state_store(store()), "a different state store .* name st"),
+        (lambda t: t.add_state_store(store(), "nope"), "processor nope is not added yet"),
+        (lambda t: t.connect_processor_and_state_stores("src", "nope"), "state store nope is not added yet"),
+        (lambda t: t.add_global_store(store(), "g", "topic", "gp", Echo), "st has logging enabled"),
+        (lambda t: t.add_read_only_state_store(store(), "r", "topic", "rp", Echo), "st has logging enabled"),
+    ],
+)
+def test_an_impossible_topology_is_refused_with_names(topology, act, message):
+    with pytest.raises(sf.TopologyError, match=message):
+        act(topology)
+
+
+def test_a_global_store_cannot_be_connected(topology):
+    topology.add_global_store(store(logging=False), "g", "topic", "gp", Echo).add_processor("p", Echo, "src")
+    with pytest.raises(sf.TopologyError, match="leave it out: every processor may use every global store"):
+        topology.connect_processor_and_state_stores("p", "st")
+
+
+@pytest.mark.parametrize(
+    ("supplier", "message"),
+    [
+        (Echo(), "is not a supplier"),
+        (lambda needed: Echo(), "cannot be called without arguments"),
+    ],
+)
+def test_what_is_no_supplier_is_refused(topology, supplier, message):
+    with pytest.raises(sf.OptionError, match=message):
+        topology.add_processor("p", supplier, "src")
+
+
+def test_a_supplier_that_returns_one_instance_twice_is_refused(topology):
+    shared = Echo()
+    with pytest.raises(sf.OptionError, match="the supplier of operator p returned one instance twice"):
+        topology.add_processor("p", lambda: shared, "src")
+
+
+def test_a_class_whose_stores_needs_an_instance_is_refused(topology):
+    class Unbound(Echo):
+        def stores(self):
+            return [store()]
+
+    with pytest.raises(sf.OptionError, match="make it a classmethod or staticmethod"):
+        topology.add_processor("p", Unbound, "src")
+
+
+def test_json_is_stable_and_complete():
+    def build():
+        builder = sf.StreamsBuilder()
+        table = builder.table("t", store="rows", value_serde=sf.serdes.long())
+        builder.stream("in").join(table, lambda left, right: left).to("out", key_serde=sf.serdes.string())
+        return builder.build().to_json()
+
+    assert build() == build()
+    content = json.loads(build())
+    assert content["stores"] == {
+        "rows": {"log_config": {}, "logged": True, "retention_ms": None, "source_topic": None, "windowed": False}
+    }
+    (part,) = content["sub_topologies"]
+    assert {node["kind"] for node in part["nodes"]} == {"source", "processor", "sink"}
+
+
+def test_svg_names_every_topic():
+    builder = sf.StreamsBuilder()
+    builder.stream("orders").group_by(lambda k, v: v, name="by-customer").count(store="counts").to_stream().to("totals")
+    svg = builder.build().to_svg(title="Orders")
+    for name in ("orders", "by-customer-repartition", "totals", "counts", "Orders"):
+        assert name in svg
