@@ -21,6 +21,17 @@ if TYPE_CHECKING:
     from streamfleet.serdes.api import Serde
 
 TOPIC_PREFIX = "topic."
+CLIENT_PREFIXES = (
+    "consumer.",
+    "main.consumer.",
+    "restore.consumer.",
+    "global.consumer.",
+    "producer.",
+    "admin.",
+    "security.",
+    "sasl.",
+    "ssl.",
+)
 
 
 def _boolean(value: Any) -> bool:
@@ -87,9 +98,16 @@ def _setting(name: str, default: Any, parse: Callable[[Any], Any]) -> Any:
 class StreamsConfig:
     """The settings of one app. Frozen: change by `with_(...)`."""
 
-    # identity
+    # identity and cluster
     application_id: str = field(metadata={"name": "application.id", "parse": str})
     """Names the app's state: prefix of its internal topics, its group, its state directory."""
+    bootstrap_servers: str | None = _setting("bootstrap.servers", None, str)
+    """Brokers to begin with, as host:port,host:port. Not needed by the test driver."""
+    client_settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the Kafka clients under librdkafka's names: security.*, sasl.*, ssl.* for all of them, and those that begin with
+    `consumer.`, `main.consumer.`, `restore.consumer.`, `global.consumer.`, `producer.` or `admin.` for one kind."""
+    replication_factor: int = _setting("replication.factor", -1, _at_least(-1))
+    """Of internal topics; -1 takes the cluster's default."""
 
     # serdes and time
     default_key_serde: Serde[Any] | None = _setting("default.key.serde", None, _serde)
@@ -141,6 +159,18 @@ class StreamsConfig:
     topic_overrides: Mapping[str, str] = field(default_factory=dict)
     """Settings of all internal topics, from names that begin with `topic.`."""
 
+    # guarantee and commit
+    processing_guarantee: Literal["at_least_once", "exactly_once_v2"] = _setting(
+        "processing.guarantee", "at_least_once", _one_of("at_least_once", "exactly_once_v2")
+    )
+    """exactly_once_v2 puts results, state and offsets into one transaction."""
+    commit_interval_ms: int | None = _setting("commit.interval.ms", None, _at_least(0, _milliseconds))
+    """How often to commit; None: 30 s, and 100 ms with exactly_once_v2."""
+    transaction_timeout_ms: int = _setting("transaction.timeout.ms", 10_000, _at_least(1000, _milliseconds))
+    """After which the broker aborts a transaction whose owner is gone."""
+    statestore_uncommitted_max_bytes: int = _setting("statestore.uncommitted.max.bytes", 64 * 1024 * 1024, _at_least(0))
+    """Changes of stores held in memory since the last commit; more of them ask for an early one."""
+
     # timing
     max_task_idle_ms: int = _setting("max.task.idle.ms", 0, _at_least(-1, _milliseconds))
     """How long a task with an empty input waits for it, so that records are taken in the order of time; -1: never."""
@@ -148,6 +178,22 @@ class StreamsConfig:
         "__emit.interval.ms.kstreams.windowed.aggregation__", None, _at_least(0, _milliseconds)
     )
     """Shortest wall-clock time between two scans for closed windows; None: 1000, and 0 in the test driver."""
+    poll_ms: int = _setting("poll.ms", 100, _at_least(0, _milliseconds))
+    """How long to wait for records when there is nothing to do."""
+    buffered_records_per_partition: int = _setting("buffered.records.per.partition", 1000, _at_least(1))
+    """Records of an input partition held in memory before it is paused."""
+    session_timeout_ms: int = _setting("session.timeout.ms", 45_000, _at_least(6000, _milliseconds))
+    """After which the group gives the tasks of a silent member to others."""
+    heartbeat_interval_ms: int = _setting("heartbeat.interval.ms", 500, _at_least(10, _milliseconds))
+    """How often a member tells the group that it lives; also how soon it hears of a rebalance."""
+    max_poll_interval_ms: int = _setting("max.poll.interval.ms", 300_000, _at_least(1, _milliseconds))
+    """After which a member whose thread makes no step leaves the group."""
+    repartition_purge_interval_ms: int = _setting("repartition.purge.interval.ms", 30_000, _at_least(0, _milliseconds))
+    """How often processed records are deleted from repartition topics."""
+    num_stream_threads: int = _setting("num.stream.threads", 1, _at_least(1))
+    """StreamThreads of one process. Python runs one at a time: scale by processes."""
+    group_instance_id: str | None = _setting("group.instance.id", None, _as_is)
+    """Makes the process a static member of the group: a restart within the session time-out moves no task."""
 
     def __post_init__(self) -> None:
         if not self.application_id:
@@ -163,16 +209,29 @@ class StreamsConfig:
         names = {entry.metadata["name"]: entry.name for entry in fields(cls) if "name" in entry.metadata}
         chosen: dict[str, Any] = {}
         topic_overrides: dict[str, str] = {}
+        client_settings: dict[str, Any] = {}
         for key, value in settings.items():
             if key in names:
                 chosen[names[key]] = value
             elif key.startswith(TOPIC_PREFIX):
                 topic_overrides[key.removeprefix(TOPIC_PREFIX)] = str(value)
+            elif key.startswith(CLIENT_PREFIXES):
+                client_settings[key] = value
             else:
                 raise ConfigError(f"unknown setting {key!r}", hint=_suggestion(key, list(names)))
         if "application_id" not in chosen:
             raise ConfigError("application.id is missing", hint="give the app a name that stays the same over its life")
-        return cls(**chosen, topic_overrides=topic_overrides)
+        return cls(**chosen, topic_overrides=topic_overrides, client_settings=client_settings)
+
+    @property
+    def is_exactly_once(self) -> bool:
+        return self.processing_guarantee == "exactly_once_v2"
+
+    @property
+    def effective_commit_interval_ms(self) -> int:
+        if self.commit_interval_ms is not None:
+            return self.commit_interval_ms
+        return 100 if self.is_exactly_once else 30_000
 
     def with_(self, **changes: Any) -> StreamsConfig:
         """A copy with some fields changed."""

@@ -4,6 +4,7 @@
     ├── ConfigError                 a setting is wrong: fix it and restart (also a ValueError)
     ├── TopologyError               the topology cannot be built or planned: fix the program
     │   └── OptionError             a single argument of a call is wrong: fix that call (also a ValueError)
+    ├── TaskCorruptedError          a task's local state is unusable: wipe it and restore it from its changelogs
     ├── RecordError                 one record could not be handled; a handler may answer CONTINUE
     │   ├── DeserializationError    its bytes do not fit the source's serde
     │   ├── TimestampError          its timestamp is negative or could not be extracted
@@ -38,6 +39,10 @@ class TopologyError(StreamsError):
 
 class OptionError(TopologyError, ValueError):
     """One argument of one call is wrong; the message names the operator."""
+
+
+class TaskCorruptedError(StreamsError):
+    """A task's local state cannot be used: its offsets do not fit the changelog, or its rows cannot be read."""
 
 
 class RecordError(StreamsError):

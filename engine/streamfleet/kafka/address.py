@@ -23,7 +23,9 @@ class Address(NamedTuple):
         host, _, port = bare.rpartition(":") if not bare.endswith("]") and ":" in bare else (bare, "", "")
         host = host.removeprefix("[").removesuffix("]")
         if not host or (port and not port.isdecimal()):
-            raise ConfigError(f"not a broker address: {text!r}", hint="bootstrap.servers is a list like host:9092,host2:9092")
+            raise ConfigError(
+                f"not a broker address: {text!r}", hint="bootstrap.servers is a list like host:9092,host2:9092"
+            )
         return cls(host, int(port) if port else DEFAULT_PORT)
 
 

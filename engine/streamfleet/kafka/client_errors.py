@@ -14,6 +14,8 @@
         ├── MissingSourceTopicError        create the topics it names
         ├── PartitionCountError            an internal topic has another number of partitions than its tasks
         └── TopicSettingsError             an internal topic would lose data by its own settings
+
+The group client's errors are in errors.py.
 """
 
 from __future__ import annotations

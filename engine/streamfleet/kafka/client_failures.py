@@ -77,7 +77,9 @@ def client_error(error: KafkaError, doing: str) -> KafkaClientError:
     if error.code() in _ACCESS_DENIED:
         return AccessDeniedError(fact, code=code, hint="grant the missing ACL to the user of this app")
     if error.code() in _CREDENTIALS_REFUSED:
-        return CredentialsRefusedError(fact, code=code, hint="check security.protocol and the sasl.* and ssl.* settings")
+        return CredentialsRefusedError(
+            fact, code=code, hint="check security.protocol and the sasl.* and ssl.* settings"
+        )
     if is_unavailable(error):
         return BrokerUnavailableError(fact, code=code, hint="check that the brokers run and can be reached")
     return KafkaClientError(fact, code=code)
@@ -87,7 +89,7 @@ def call_client(doing: str, call: Callable[..., T], *arguments: Any, translate: 
     """The call's result; whatever shape librdkafka's error takes, it leaves as `translate` says."""
     try:
         return call(*arguments)
-    except:
+    except:  # noqa: E722  (nothing else sees a bare KafkaError)
         error = _kafka_error(sys.exc_info()[1])
         if error is None:
             raise

@@ -106,7 +106,9 @@ class TcpConnection:
     def greet(self, credentials: SaslCredentials | None) -> None:
         """Check the broker's versions and log in."""
         versions = self._ask(api_versions(SOFTWARE_VERSION))
-        bad = unsupported(versions.ranges) if versions.code is ErrorCode.NONE else [f"ApiVersions: {versions.code.name}"]
+        bad = (
+            unsupported(versions.ranges) if versions.code is ErrorCode.NONE else [f"ApiVersions: {versions.code.name}"]
+        )
         if bad:
             raise UnsupportedBrokerError(
                 f"the broker does not speak {'; '.join(bad)}", hint="Apache Kafka 4.0 or newer is needed"

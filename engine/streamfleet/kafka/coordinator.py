@@ -56,6 +56,7 @@ class CoordinatorLine:
         self._call: Call[Any] | None = None
         self._timeout_ms = self._retry.request_timeout_ms
         self._sent_at_ms: int | None = None
+        self._in_doubt = False  # the call in hand left this process, and no answer has come
         self._failures = 0
         self._retry_at_ms = 0
         self._next_bootstrap = 0
@@ -73,8 +74,9 @@ class CoordinatorLine:
 
     def begin(self, call: Call[Any], *, timeout_ms: int | None = None) -> None:
         """Take a call; `timeout_ms` for those whose answer may rightly take longer than usual."""
-        assert self._call is None, f"{self._call and self._call.name} is not answered yet"
+        assert self._call is None, "an earlier call is not answered yet"
         self._call = call
+        self._in_doubt = False
         self._timeout_ms = timeout_ms or self._retry.request_timeout_ms
 
     def advance(self, wait_ms: int) -> Any | None:
@@ -91,6 +93,7 @@ class CoordinatorLine:
         if answer is None:
             self._check_patience()
             return None
+        self._in_doubt = False
         if answer.code in COORDINATOR_AWAY:
             self._fail(f"{self._call.name} was answered {answer.code.name}")
             return None
@@ -103,11 +106,10 @@ class CoordinatorLine:
         self.begin(call)
         try:
             while True:
-                was_sent = self.sent
                 answer: AnswerT | None = self.advance(max(1, min(100, deadline_ms - self._clock.now_ms())))
                 if answer is not None:
                     return answer
-                if was_sent and not self.sent and not may_resend:
+                if self._in_doubt and not self.sent and not may_resend:
                     raise UnknownOutcomeError(
                         f"the connection broke after {call.name} was sent: {self.last_failure}",
                         hint="discard the producer: a late arrival could end its next transaction",
@@ -145,6 +147,7 @@ class CoordinatorLine:
                 self._address = self._find()
             self._connection = self._connector.connect(self._address)
         if self._sent_at_ms is None:
+            self._in_doubt = True
             self._connection.send(call)
             self._sent_at_ms = self._clock.now_ms()
         return self._connection

@@ -1,20 +1,20 @@
 """What the group client raises, named by what the catcher should do next.
 
-    StreamsError
-    └── GroupError                      something about the group or its coordinator
-        ├── TaskMigratedError           this member no longer owns its tasks: drop them uncommitted, rejoin
-        ├── CommitDeferredError         a rebalance is between JoinGroup and SyncGroup: commit after the next Assigned
-        ├── ProducerFencedError         another producer took the transactional id: discard this producer
-        ├── TransactionAbortableError   the transaction cannot be committed: abort it, the producer lives on
-        ├── OffsetRejectedError         the broker refused an offset that no retry will make good
-        ├── GroupTimeoutError           no answer in time: ask again (reads), or treat as unknown (writes)
-        │   └── UnstableOffsetError     ... because a transaction with these offsets is still open
-        ├── UnknownOutcomeError         the connection broke after EndTxn was sent: discard the producer
-        └── GroupFatalError             fix something and restart
-            ├── AuthenticationError     wrong credentials, mechanism or certificate
-            ├── AuthorizationError      an ACL is missing
-            ├── UnsupportedBrokerError  the broker does not speak the pinned versions
-            └── MalformedGroupDataError bytes that would wedge the group were not sent, or could not be read
+StreamsError
+└── GroupError                      something about the group or its coordinator
+    ├── TaskMigratedError           this member no longer owns its tasks: drop them uncommitted, rejoin
+    ├── CommitDeferredError         a rebalance is between JoinGroup and SyncGroup: commit after the next Assigned
+    ├── ProducerFencedError         another producer took the transactional id: discard this producer
+    ├── TransactionAbortableError   the transaction cannot be committed: abort it, the producer lives on
+    ├── OffsetRejectedError         the broker refused an offset that no retry will make good
+    ├── GroupTimeoutError           no answer in time: ask again (reads), or treat as unknown (writes)
+    │   └── UnstableOffsetError     ... because a transaction with these offsets is still open
+    ├── UnknownOutcomeError         the connection broke after EndTxn was sent: discard the producer
+    └── GroupFatalError             fix something and restart
+        ├── AuthenticationError     wrong credentials, mechanism or certificate
+        ├── AuthorizationError      an ACL is missing
+        ├── UnsupportedBrokerError  the broker does not speak the pinned versions
+        └── MalformedGroupDataError bytes that would wedge the group were not sent, or could not be read
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ class GroupError(StreamsError):
 
 class TaskMigratedError(GroupError):
     """The broker says that this member, generation or instance is not the current one."""
+
+
+class FencedInstanceError(TaskMigratedError):
+    """Another member joined with the same group.instance.id."""
 
 
 class CommitDeferredError(GroupError):

@@ -124,9 +124,7 @@ def join_group(
     return Call("JoinGroup", request, JoinGroupResponse, _joined)
 
 
-def sync_group(
-    metadata: ConsumerGroupMetadata, *, protocol: str, assignments: Mapping[str, bytes]
-) -> Call[SyncAnswer]:
+def sync_group(metadata: ConsumerGroupMetadata, *, protocol: str, assignments: Mapping[str, bytes]) -> Call[SyncAnswer]:
     """Leader: with everybody's assignment by member id. Follower: with none."""
     version = PINNED["SyncGroup"]
     request = SyncGroupRequest(

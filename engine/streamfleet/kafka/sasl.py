@@ -66,16 +66,22 @@ class Scram:
     def hear(self, token: bytes) -> None:
         fields = dict(part.split("=", 1) for part in token.decode().split(",") if "=" in part)
         if "e" in fields:
-            raise AuthenticationError(f"the broker refused the login: {fields['e']}", hint="check sasl.username and sasl.password")
+            raise AuthenticationError(
+                f"the broker refused the login: {fields['e']}", hint="check sasl.username and sasl.password"
+            )
         if self._expected_signature is None:
             self._prove(token.decode(), fields)
         elif not hmac.compare_digest(base64.b64decode(fields.get("v", "")), self._expected_signature):
-            raise AuthenticationError("the broker could not prove that it knows the password", hint="is this the right broker?")
+            raise AuthenticationError(
+                "the broker could not prove that it knows the password", hint="is this the right broker?"
+            )
 
     def _prove(self, server_first: str, fields: dict[str, str]) -> None:
         nonce, iterations = fields.get("r", ""), int(fields.get("i", "0"))
         if not nonce.startswith(self._nonce) or nonce == self._nonce or iterations < MIN_ITERATIONS:
-            raise AuthenticationError("the broker's SCRAM challenge is not acceptable", hint="is this the right broker?")
+            raise AuthenticationError(
+                "the broker's SCRAM challenge is not acceptable", hint="is this the right broker?"
+            )
         salted = hashlib.pbkdf2_hmac(self._digest().name, self._password, base64.b64decode(fields["s"]), iterations)
         client_key = self._sign(salted, b"Client Key")
         final = f"c={base64.b64encode(b'n,,').decode()},r={nonce}"

@@ -117,7 +117,9 @@ class FrameBuffer:
     def _next_length(self) -> int:
         length: int = _LENGTH.unpack_from(self._bytes)[0]
         if length < _CORRELATION.size:
-            raise ConnectionError(f"the broker announced a frame of {length} bytes; is this a Kafka listener without TLS?")
+            raise ConnectionError(
+                f"the broker announced a frame of {length} bytes; is this a Kafka listener without TLS?"
+            )
         return length
 
 

@@ -21,7 +21,7 @@ from streamfleet.metrics import Metrics
 from streamfleet.ports import Producer
 from streamfleet.processor.api import PunctuationType
 from streamfleet.processor.timestamps import FailOnInvalidTimestamp
-from streamfleet.records import NO_TIMESTAMP, RawRecord, Record, RecordContext
+from streamfleet.records import NO_TIMESTAMP, ProducerRecord, RawRecord, Record, RecordContext
 from streamfleet.state.api import StateStore
 from streamfleet.state.task_state import TaskState
 from streamfleet.task.offsets import CommittedOffset
@@ -97,6 +97,42 @@ class StreamTask:
         self._state = TaskState(self._context, self._topology.stores)
         self._context.stores = self._state.stores
 
+    def restore_positions(self) -> dict[TopicPartition, int | None]:
+        """Where to go on reading each changelog; None: at its beginning, because nothing of it is here."""
+        assert self._state is not None
+        reached = self._state.changelog_offsets()
+        return {
+            TopicPartition(entry.changelog, self.task_id.partition): (
+                reached[entry.changelog] + 1 if entry.changelog in reached else None
+            )
+            for entry in self._topology.stores
+            if entry.changelog is not None
+        }
+
+    @property
+    def changelogs(self) -> dict[str, TopicPartition]:
+        """The changelog partitions that this task writes, by topic."""
+        return {
+            entry.changelog: TopicPartition(entry.changelog, self.task_id.partition)
+            for entry in self._topology.stores
+            if entry.changelog is not None and not entry.source_is_changelog
+        }
+
+    @property
+    def source_changelogs(self) -> frozenset[str]:
+        """Changelogs that are input topics: they may be restored only as far as they were processed."""
+        return frozenset(e.changelog for e in self._topology.stores if e.changelog and e.source_is_changelog)
+
+    def restore(self, partition: TopicPartition, records: Iterable[RawRecord], last_offset: int) -> None:
+        """Apply changelog records up to `last_offset`, and remember that: rows and offset are written together."""
+        require(self.task_id, self.phase, TaskPhase.RESTORING, action="restore")
+        assert self._state is not None
+        batch = list(records)
+        for entry in self._topology.stores:
+            if entry.changelog == partition.topic:
+                self._state.stores[entry.name].restore(batch)
+        self._state.commit({partition.topic: last_offset})
+
     def complete_restoration(self, committed: Mapping[TopicPartition, CommittedOffset] | None = None) -> None:
         """Go on where the committed offsets say, with the time they carry."""
         self._transition_to(TaskPhase.RUNNING)
@@ -155,6 +191,9 @@ class StreamTask:
         """Buffer records of an input partition; returns how many it has now (for back-pressure)."""
         return self._group.add(partition, records)
 
+    def buffered_records(self, partition: TopicPartition) -> int:
+        return self._group.buffered(partition)
+
     @property
     def has_records(self) -> bool:
         return self._group.has_records
@@ -186,6 +225,10 @@ class StreamTask:
             record.timestamp, raw.offset, raw.partition, raw.topic, raw.headers, raw.key, raw.value
         )
         self._program.process(source, Record(record.key, record.value, record.timestamp, raw.headers))
+
+    def handle_delivery_failure(self, record: ProducerRecord, error: Exception) -> None:
+        """A record that the producer had taken did not reach its topic: the production handler decides."""
+        self._context.sender.handle_send_error(f"topic {record.topic}", record, error)
 
     # time
 

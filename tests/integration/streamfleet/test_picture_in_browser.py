@@ -53,8 +53,13 @@ document.getElementById('result').textContent = JSON.stringify({
 """
 
 
-def chain(number, *paths, reads, writes=None, stores=None):
-    writes, stores = writes or {}, stores or {}
+def chain(
+    number: int,
+    *paths: str,
+    reads: dict[str, tuple[str, ...]],
+    writes: dict[str, str],
+    stores: dict[str, tuple[str, ...]],
+) -> SubTopologyDescription:
     edges = dict.fromkeys(edge for path in paths for edge in itertools.pairwise(path.split(" > ")))
     nodes: list[NodeDescription] = []
     for name in dict.fromkeys(name for path in paths for name in path.split(" > ")):

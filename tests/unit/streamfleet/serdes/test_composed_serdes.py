@@ -57,7 +57,9 @@ def test_lists_of_fixed_length_items_carry_the_indexes_of_nulls():
     assert serde.deserialize("t", data) == [5, None, 6]
 
 
-@pytest.mark.parametrize("data", [b"", b"\x01", b"\x01\x00\x00\x00\x01", b"\x01\x00\x00\x00\x01\x00\x00\x00\x05a", b"\x07"])
+@pytest.mark.parametrize(
+    "data", [b"", b"\x01", b"\x01\x00\x00\x00\x01", b"\x01\x00\x00\x00\x01\x00\x00\x00\x05a", b"\x07"]
+)
 def test_broken_lists_are_refused(data):
     with pytest.raises(ValueError, match="list_of"):
         serdes.list_of(serdes.string()).deserialize("t", data)

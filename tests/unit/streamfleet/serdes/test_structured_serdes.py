@@ -61,7 +61,16 @@ def test_values_that_do_not_fit_are_refused(make):
 
 @pytest.mark.parametrize(
     ("of", "immutable"),
-    [(None, False), (int, True), (str, True), (Reading, True), (Draft, False), (Album, False), (Colour, True), (list, False)],
+    [
+        (None, False),
+        (int, True),
+        (str, True),
+        (Reading, True),
+        (Draft, False),
+        (Album, False),
+        (Colour, True),
+        (list, False),
+    ],
 )
 def test_immutable_says_whether_values_can_be_shared(of, immutable):
     assert serdes.json(of).immutable is immutable

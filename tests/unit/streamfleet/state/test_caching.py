@@ -106,8 +106,16 @@ def test_the_record_context_is_put_back_when_a_listener_fails(task):
     assert task.store.get("a") == "1"
 
 
-def test_a_cache_without_room_forwards_every_put(new_task):
+def test_a_cache_of_no_size_is_no_cache(new_task):
     task = new_task(Stores.key_value("s", caching=True), cache_max_bytes=0)
+    assert not task.store.set_flush_listener(lambda *_: None, send_old_values=True)
+    task.context.at(3)
+    task.store.delete("never there")
+    assert task.logged() == [(b"never there", None, 3)]
+
+
+def test_a_cache_too_small_for_anything_forwards_every_put(new_task):
+    task = new_task(Stores.key_value("s", caching=True), cache_max_bytes=1)
     listener = Listener(task)
     task.store.put("a", "1")
     task.store.put("a", "2")

@@ -148,7 +148,9 @@ def contents(store):
     bottom = store._bottom
     if hasattr(bottom, "scan"):
         return list(bottom.scan(b"", None, reverse=False))
-    return list(bottom.all(reverse=False) if hasattr(bottom, "all") else bottom.find_range(None, None, 0, 2**62, reverse=False))
+    return list(
+        bottom.all(reverse=False) if hasattr(bottom, "all") else bottom.find_range(None, None, 0, 2**62, reverse=False)
+    )
 
 
 @settings(max_examples=120, deadline=None)

@@ -16,7 +16,9 @@ def test_a_missing_serde_is_named_with_its_setting(new_task, side):
 
 def test_a_key_that_does_not_fit_is_refused_with_its_type(new_task):
     store = new_task(Stores.key_value("s", key_serde=serdes.long())).store
-    with pytest.raises(SerializationError, match=r"key of store s cannot be serialized with long\(\).*'x' \(str\)") as e:
+    with pytest.raises(
+        SerializationError, match=r"key of store s cannot be serialized with long\(\).*'x' \(str\)"
+    ) as e:
         store.get("x")
     assert isinstance(e.value.__cause__, TypeError)
     assert "key_serde" in e.value.hint

@@ -162,7 +162,9 @@ def test_a_large_commit_is_cut_and_offsets_are_in_the_last_part(monkeypatch):
     assert len(engine.batches) > 2
     assert all(sum(len(k) + len(v) for k, v in puts) <= 117 for puts, _, _ in engine.batches)
     assert [len(ranges) for _, _, ranges in engine.batches] == [1] + [0] * (len(engine.batches) - 1)
-    assert [any(k == b"\xff\xffo" for k, _ in puts) for puts, _, _ in engine.batches].index(True) == len(engine.batches) - 1
+    assert [any(k == b"\xff\xffo" for k, _ in puts) for puts, _, _ in engine.batches].index(True) == len(
+        engine.batches
+    ) - 1
     assert len(list(engine.scan(PREFIX, successor(PREFIX)))) == 20
 
 

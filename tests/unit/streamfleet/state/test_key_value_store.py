@@ -211,13 +211,11 @@ class Model:
 @settings(max_examples=60, deadline=None)
 @given(
     kind=st.sampled_from(KINDS),
-    cache_bytes=st.sampled_from([None, 0, 150, 10_000]),
+    cache_bytes=st.sampled_from([None, 1, 150, 10_000]),
     operations=st.lists(OPERATIONS, max_size=50),
 )
 def test_a_store_is_a_dict_whatever_holds_it(new_task, kind, cache_bytes, operations):
-    task = new_task(
-        Stores.key_value("s", kind=kind, caching=cache_bytes is not None), cache_max_bytes=cache_bytes or 0
-    )
+    task = new_task(Stores.key_value("s", kind=kind, caching=cache_bytes is not None), cache_max_bytes=cache_bytes or 0)
     model = Model()
     for name, *arguments in operations:
         if name in ("flush", "commit"):

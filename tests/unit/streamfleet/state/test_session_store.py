@@ -165,7 +165,7 @@ OPERATIONS = st.one_of(
 @settings(max_examples=80, deadline=None)
 @given(
     variant=st.sampled_from(VARIANTS),
-    cache_bytes=st.sampled_from([None, 0, 300, 10_000]),
+    cache_bytes=st.sampled_from([None, 1, 300, 10_000]),
     operations=st.lists(OPERATIONS, max_size=40),
 )
 def test_a_session_store_is_a_dict_of_key_start_and_end(new_task, variant, cache_bytes, operations):
@@ -176,8 +176,16 @@ def test_a_session_store_is_a_dict_of_key_start_and_end(new_task, variant, cache
     )
     model = {}
 
-    def found(wanted):
-        return sorted((k, s, e, v) for (k, s, e), v in model.items() if v is not None and wanted(k.encode(), s, e))
+    def found(low=None, high=None, *, ends=(0, 10**9), latest_start=10**9):
+        return sorted(
+            (k, s, e, v)
+            for (k, s, e), v in model.items()
+            if v is not None
+            and (low is None or k.encode() >= low.encode())
+            and (high is None or k.encode() <= high.encode())
+            and ends[0] <= e <= ends[1]
+            and s <= latest_start
+        )
 
     for name, *arguments in operations:
         if name in ("put", "remove"):
@@ -187,25 +195,19 @@ def test_a_session_store_is_a_dict_of_key_start_and_end(new_task, variant, cache
             getattr(task.store, name)(session(key, start, end), *value)
         elif name == "find":
             key, earliest, latest = arguments
-            expected = found(lambda k, s, e: k == key.encode() and e >= earliest and s <= latest)
+            expected = found(key, key, ends=(earliest, 10**9), latest_start=latest)
             assert sorted(sessions(task.store.find_sessions(key, earliest, latest))) == expected
             assert sorted(sessions(task.store.backward_find_sessions(key, earliest, latest))) == expected
         elif name == "range":
             low, high, earliest, latest = arguments
-            expected = found(
-                lambda k, s, e: (low is None or k >= low.encode())
-                and (high is None or k <= high.encode())
-                and e >= earliest
-                and s <= latest
-            )
+            expected = found(low, high, ends=(earliest, 10**9), latest_start=latest)
             assert sorted(set(sessions(task.store.find_sessions_range(low, high, earliest, latest)))) == expected
         elif name == "ended":
-            earliest, latest = arguments
-            rows = sessions(task.store.find_ended_sessions(earliest, latest))
-            assert sorted(rows) == found(lambda k, s, e: earliest <= e <= latest)
+            rows = sessions(task.store.find_ended_sessions(*arguments))
+            assert sorted(rows) == found(ends=arguments)
             assert [end for _, _, end, _ in rows] == sorted(end for _, _, end, _ in rows)
         else:
             getattr(task, name)()
     task.flush()
-    assert sorted(set(sessions(task.store.fetch_range(None, None)))) == found(lambda k, s, e: True)
+    assert sorted(set(sessions(task.store.fetch_range(None, None)))) == found()
     task.close()

@@ -12,7 +12,12 @@ from streamfleet.state.stores import Stores
 
 def test_defaults_are_those_of_kafka_streams():
     builder = Stores.key_value("s")
-    assert (builder.kind, builder.caching_enabled, builder.logging_enabled, builder.log_config) == ("rocksdb", False, True, {})
+    assert (builder.kind, builder.caching_enabled, builder.logging_enabled, builder.log_config) == (
+        "rocksdb",
+        False,
+        True,
+        {},
+    )
     assert not builder.is_windowed
     assert builder.retention_ms is None
 
@@ -34,7 +39,11 @@ def test_logging_is_a_switch_or_the_settings_of_the_topic():
 def test_options_change_by_copy():
     builder = Stores.key_value("s", key_serde=serdes.long())
     other = (
-        builder.with_caching().with_logging(False).with_kind("in_memory").with_serdes(value_serde=serdes.string()).with_name("t")
+        builder.with_caching()
+        .with_logging(False)
+        .with_kind("in_memory")
+        .with_serdes(value_serde=serdes.string())
+        .with_name("t")
     )
     assert (builder.caching, builder.logging, builder.kind, builder.value_serde, builder.name) == (
         False,
@@ -94,3 +103,9 @@ def test_options_that_cannot_work_are_refused_at_once(make, message):
     with pytest.raises(OptionError, match=message) as raised:
         make()
     assert isinstance(raised.value, ValueError)
+
+
+def test_the_changelog_of_duplicates_is_not_compacted():
+    builder = Stores.window("s", 100, 10, retain_duplicates=True, logging={"min.insync.replicas": "2"})
+    assert builder.log_config == {"cleanup.policy": "delete", "min.insync.replicas": "2"}
+    assert Stores.window("s", 100, 10).log_config == {}

@@ -51,7 +51,9 @@ def test_rows_and_offsets_of_one_commit_are_one_batch(new_task):
 
 def test_an_offset_of_a_topic_that_is_no_changelog_is_refused(new_task):
     task = new_task(Stores.key_value("s"))
-    with pytest.raises(StateStoreError, match="app-other-changelog is not a changelog of this task; it has app-s-changelog"):
+    with pytest.raises(
+        StateStoreError, match="app-other-changelog is not a changelog of this task; it has app-s-changelog"
+    ):
         task.commit(other=1)
 
 
@@ -135,9 +137,6 @@ def test_a_store_that_cannot_open_closes_those_before_it(new_task, stored_entry)
     task = new_task(Stores.key_value("s"))
     opened = []
 
-    class Witness(Stores):
-        pass
-
     class Watched:
         name = "watched"
         logging_enabled = False
@@ -216,9 +215,7 @@ def test_serdes_see_the_name_of_the_changelog_topic(new_task):
 
 
 def test_default_serdes_are_used_where_a_store_has_none(new_task):
-    task = new_task(
-        Stores.key_value("s"), default_key_serde=serdes.long(), default_value_serde=serdes.boolean()
-    )
+    task = new_task(Stores.key_value("s"), default_key_serde=serdes.long(), default_value_serde=serdes.boolean())
     task.store.put(1, True)
     assert list(task.store.all()) == [(1, True)]
 

@@ -249,7 +249,7 @@ OPERATIONS = st.one_of(
 @settings(max_examples=80, deadline=None)
 @given(
     variant=st.sampled_from(VARIANTS),
-    cache_bytes=st.sampled_from([None, 0, 300, 10_000]),
+    cache_bytes=st.sampled_from([None, 1, 300, 10_000]),
     operations=st.lists(OPERATIONS, max_size=40),
 )
 def test_a_window_store_is_a_dict_of_key_and_start(new_task, variant, cache_bytes, operations):

@@ -32,7 +32,13 @@ SVG = "{http://www.w3.org/2000/svg}"
 REPARTITION = "KSTREAM-AGGREGATE-STATE-STORE-0000000003-repartition"
 
 
-def part(number, *chains, reads, writes=None, stores=None):
+def part(
+    number: int,
+    *chains: str,
+    reads: dict[str, str],
+    writes: dict[str, str] | None = None,
+    stores: dict[str, tuple[str, ...]] | None = None,
+) -> SubTopologyDescription:
     """A sub-topology from chains such as "source > filter > sink"."""
     writes, stores = writes or {}, stores or {}
     paths = [chain.split(" > ") for chain in chains]
@@ -161,7 +167,7 @@ TOPICS = [f"topic-{n}" for n in range(5)] + ["a-repartition", "b-subscription-re
 
 
 @st.composite
-def sub_topologies(draw, number):
+def sub_topologies(draw: st.DrawFn, number: int) -> SubTopologyDescription:
     """Nodes in an order in which parents come first, so that there are no circles except through topics."""
     names = [f"{name} {number}" for name in draw(st.lists(NAMES, min_size=1, max_size=9, unique=True))]
     sources = draw(st.integers(1, max(1, len(names) // 2)))
@@ -266,15 +272,12 @@ def test_each_node_topic_and_store_is_drawn_exactly_once_in_any_topology(descrip
     nodes += [node for feed in description.global_stores for node in (feed.source, feed.processor)]
     expected = Counter(("node-shape", legal(node.name)) for node in nodes)
     expected += Counter(("sub-topology", str(p.id)) for p in (*description.sub_topologies, *description.global_stores))
-    topics: set[str] = set()
-    chosen = 0
     stores = {store for node in nodes if isinstance(node, ProcessorDescription) for store in node.stores}
-    for node in nodes:
-        if isinstance(node, SourceDescription):
-            topics |= {node.pattern} if node.pattern else set(node.topics)
-        elif isinstance(node, SinkDescription):
-            topics |= set() if node.topic is None else {node.topic}
-            chosen += node.topic is None
+    sources = [node for node in nodes if isinstance(node, SourceDescription)]
+    sinks = [node for node in nodes if isinstance(node, SinkDescription)]
+    topics = {topic for source in sources for topic in (source.topics if source.pattern is None else (source.pattern,))}
+    topics |= {sink.topic for sink in sinks if sink.topic is not None}
+    chosen = sum(sink.topic is None for sink in sinks)
     expected += Counter({("topic-shape", topic): 1 for topic in topics} | {("topic-shape", "choose"): chosen})
     expected += Counter(("store-shape", store) for store in stores)
     assert drawn == expected

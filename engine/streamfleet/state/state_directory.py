@@ -1,0 +1,69 @@
+"""Where the databases of an app's tasks are on disk: `<state.dir>/<application id>/<content id>_<partition>`.
+
+One process owns an app's directory at a time; a lock file says so, and the operating system takes the lock back when the process
+ends, however it ends. A task's directory is named by the content of its SubTopology, not by its number: numbers change when a
+topology does, and the state must be found again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+from typing import IO
+
+from streamfleet.errors import StateStoreError
+
+LOCK_NAME = ".lock"
+
+
+class StateDirectory:
+    def __init__(self, root: Path, application_id: str) -> None:
+        self._directory = root / application_id
+        self._lock: IO[str] | None = None
+
+    def lock(self) -> None:
+        """Take the directory for this process; it is made if it is not there."""
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            handle = (self._directory / LOCK_NAME).open("a+")
+        except OSError as error:
+            raise StateStoreError(
+                f"the state directory {self._directory} cannot be used ({error.strerror})",
+                hint="set state.dir to a directory this user may write to",
+            ) from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            handle.seek(0)
+            owner = handle.read().strip() or "unknown"
+            handle.close()
+            raise StateStoreError(
+                f"the state directory {self._directory} is in use by another process (pid {owner})",
+                hint="give every worker on a machine a state.dir of its own, or stop the other one",
+            ) from error
+        handle.truncate(0)
+        handle.write(str(os.getpid()))
+        handle.flush()
+        self._lock = handle
+
+    def task_directory(self, content_id: str, partition: int) -> Path:
+        return self._directory / f"{content_id}_{partition}"
+
+    def wipe_task(self, content_id: str, partition: int) -> None:
+        """Delete a task's local state: it will be restored from its changelogs."""
+        shutil.rmtree(self.task_directory(content_id, partition), ignore_errors=True)
+
+    def wipe(self) -> None:
+        """Delete the local state of all tasks."""
+        if not self._directory.exists():
+            return
+        for entry in self._directory.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None

@@ -1,0 +1,85 @@
+"""Makes StreamTasks: knows the topology, the partition counts of the cluster and where state is kept. Called by TaskManager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamfleet.clock import Clock
+from streamfleet.config import StreamsConfig
+from streamfleet.errors import TopologyError
+from streamfleet.ids import TaskId, TopicPartition
+from streamfleet.metrics import Metrics
+from streamfleet.ports import Producer
+from streamfleet.state.api import StateStore
+from streamfleet.state.state_directory import StateDirectory
+from streamfleet.task.store_engines import StoreEngines
+from streamfleet.task.stream_task import StreamTask, inputs_of
+from streamfleet.topology.nodes import OffsetReset
+from streamfleet.topology.plan import SubTopologyPlan, TopologyPlan
+from streamfleet.topology.topology import Topology
+
+LagOf = Callable[[TopicPartition], int | None]
+
+
+@dataclass(frozen=True)
+class TaskFactory:
+    """`partitions` has the partition count of every topic that some source reads, internal ones by their real names."""
+
+    topology: Topology
+    plan: TopologyPlan
+    partitions: Mapping[str, int]
+    config: StreamsConfig
+    directory: StateDirectory
+    clock: Clock
+    metrics: Metrics
+    global_stores: Mapping[str, StateStore]
+
+    def content_ids(self) -> dict[int, str]:
+        """SubTopology number -> content id, of those that have tasks."""
+        parts = self.topology.sub_topologies()
+        return {part.id: part.content_id for part in parts if part.id in self.plan.sub_topologies}
+
+    def inputs(self, task_id: TaskId) -> tuple[TopicPartition, ...]:
+        """The partitions a task reads; a topic with fewer partitions than its SubTopology has tasks gives none to the last ones."""
+        sources = self._plan_of(task_id).sources
+        return tuple(
+            TopicPartition(topic, task_id.partition) for topic in sources if task_id.partition < self.partitions[topic]
+        )
+
+    def offset_reset(self, task_id: TaskId, topic: str) -> OffsetReset:
+        """What the source of a topic wants without a committed offset; the original's default is earliest."""
+        whole = self.topology.processor_topology(self.config.application_id, task_id.sub_topology)
+        source = inputs_of(whole, [TopicPartition(topic, task_id.partition)])[TopicPartition(topic, task_id.partition)]
+        return source.offset_reset or "earliest"
+
+    def create(self, task_id: TaskId, producer: Producer, lag_of: LagOf) -> StreamTask:
+        topology = self.topology.processor_topology(self.config.application_id, task_id.sub_topology)
+        return StreamTask(
+            task_id,
+            topology,
+            inputs_of(topology, self.inputs(task_id)),
+            self.config,
+            clock=self.clock,
+            producer=producer,
+            engines=StoreEngines(self.task_directory(task_id)),
+            metrics=self.metrics,
+            lag_of=lag_of,
+            global_stores=self.global_stores,
+        )
+
+    def task_directory(self, task_id: TaskId) -> Path:
+        return self.directory.task_directory(self.content_ids()[task_id.sub_topology], task_id.partition)
+
+    def wipe(self, task_id: TaskId) -> None:
+        self.directory.wipe_task(self.content_ids()[task_id.sub_topology], task_id.partition)
+
+    def _plan_of(self, task_id: TaskId) -> SubTopologyPlan:
+        part = self.plan.sub_topologies.get(task_id.sub_topology)
+        if part is None or not 0 <= task_id.partition < part.tasks:
+            raise TopologyError(
+                f"the topology has no task {task_id}",
+                hint="all members of a group must run the same topology; deploy the same version everywhere",
+            )
+        return part

@@ -1,0 +1,209 @@
+"""TaskManager: which tasks this member has, and how far each is: restoring, running, or on its way out. Driven by StreamThread.
+
+The order in which a task is taken over is law: fence the former owner (commit.open), read the committed offsets (stable ones only),
+restore, then process. The other way round, a commit of the former owner could slip in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import structlog
+
+from streamfleet.changelog.state_updater import StateUpdater
+from streamfleet.commit.api import Commit, GroupOffsets
+from streamfleet.errors import StreamsError, TaskCorruptedError
+from streamfleet.ids import TaskId, TopicPartition
+from streamfleet.ports import Admin, Consumer, OffsetKind
+from streamfleet.records import RawRecord
+from streamfleet.task.offsets import CommittedOffset
+from streamfleet.task.phases import TaskPhase
+from streamfleet.task.stream_task import StreamTask
+from streamfleet.thread.task_factory import TaskFactory
+
+log = structlog.get_logger(__name__)
+
+
+class TaskManager:
+    def __init__(
+        self,
+        factory: TaskFactory,
+        consumer: Consumer,
+        admin: Admin,
+        updater: StateUpdater,
+        commit: Commit,
+        offsets: GroupOffsets,
+    ) -> None:
+        self._factory = factory
+        self._consumer = consumer
+        self._admin = admin
+        self._updater = updater
+        self._commit = commit
+        self._offsets = offsets
+        self._tasks: dict[TaskId, StreamTask] = {}
+        self._owners: dict[TopicPartition, StreamTask] = {}
+        self._committed: dict[TaskId, dict[TopicPartition, CommittedOffset]] = {}
+        self._paused: set[TopicPartition] = set()
+
+    @property
+    def tasks(self) -> Mapping[TaskId, StreamTask]:
+        """All tasks of this member, restoring ones too."""
+        return self._tasks
+
+    @property
+    def running(self) -> list[StreamTask]:
+        return [task for task in self._tasks.values() if task.phase is TaskPhase.RUNNING]
+
+    @property
+    def all_running(self) -> bool:
+        return all(task.phase is TaskPhase.RUNNING for task in self._tasks.values())
+
+    # assignment
+
+    def assign(self, wanted: Iterable[TaskId]) -> None:
+        """Have exactly these tasks: the others are committed and given up first, new ones begin to restore."""
+        target = set(wanted)
+        self.release([task_id for task_id in self._tasks if task_id not in target])
+        added = sorted(target - self._tasks.keys())
+        if added:
+            self._commit.open()
+            self._take_over(added)
+
+    def release(self, task_ids: Iterable[TaskId]) -> None:
+        """Commit tasks and close them cleanly."""
+        leaving = [self._tasks[task_id] for task_id in task_ids]
+        if not leaving:
+            return
+        # One transaction spans all tasks of the thread, so all of them are committed, not only those that leave.
+        self._commit.commit(self.running)
+        for task in leaving:
+            self._forget(task)
+            self._close(task)
+
+    def drop_all(self) -> None:
+        """Somebody else may own the tasks by now: close them without committing anything."""
+        self._commit.abort()
+        for task in list(self._tasks.values()):
+            self._forget(task)
+            self._discard(task)
+            self._close(task)
+
+    def rewind(self) -> None:
+        """The transaction was aborted, but the tasks are still ours: go back to the committed offsets and begin again."""
+        self._commit.abort()
+        self._commit.open()
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            self._forget(task)
+            self._discard(task)
+            self._close(task)
+        self._take_over([task.task_id for task in tasks])
+
+    def _take_over(self, task_ids: list[TaskId]) -> None:
+        inputs = {task_id: self._factory.inputs(task_id) for task_id in task_ids}
+        committed = self._offsets.committed([p for partitions in inputs.values() for p in partitions])
+        for task_id in task_ids:
+            self._committed[task_id] = {p: committed[p] for p in inputs[task_id] if p in committed}
+            self._start(task_id)
+
+    def _start(self, task_id: TaskId) -> None:
+        task = self._factory.create(task_id, self._commit.producer, self._consumer.lag_records)
+        task.initialize()
+        self._tasks[task_id] = task
+        self._updater.add(task, {p: offset.offset for p, offset in self._committed[task_id].items()})
+
+    # restoring
+
+    def collect_restored(self) -> bool:
+        """Let restored tasks run; True if there were any."""
+        restored = self._updater.take_restored()
+        for task in restored:
+            self._run(task)
+        for task, error in self._updater.take_failed():
+            self._on_failed_restore(task, error)
+        return bool(restored)
+
+    def _run(self, task: StreamTask) -> None:
+        committed = self._committed.pop(task.task_id)
+        task.complete_restoration(committed)
+        positions = self._start_positions(task.task_id, committed)
+        self._owners.update(dict.fromkeys(positions, task))
+        self._consumer.incremental_assign(positions)
+        log.info("task running", task=str(task.task_id))
+
+    def _start_positions(
+        self, task_id: TaskId, committed: Mapping[TopicPartition, CommittedOffset]
+    ) -> dict[TopicPartition, int]:
+        positions = {partition: offset.offset for partition, offset in committed.items()}
+        missing = [partition for partition in self._factory.inputs(task_id) if partition not in positions]
+        for partition in missing:
+            positions[partition] = self._reset(task_id, partition)
+        return positions
+
+    def _reset(self, task_id: TaskId, partition: TopicPartition) -> int:
+        policy = self._factory.offset_reset(task_id, partition.topic)
+        if policy == "earliest" or policy == "latest":
+            kind = OffsetKind.EARLIEST if policy == "earliest" else OffsetKind.LAST_STABLE
+            return self._admin.list_offsets([partition], kind)[partition]
+        raise StreamsError(
+            f"there is no committed offset for {partition}, and its source says {policy!r}",
+            hint="set the group's offsets first, or let the source begin at earliest or latest",
+        )
+
+    def _on_failed_restore(self, task: StreamTask, error: StreamsError) -> None:
+        if not isinstance(error, TaskCorruptedError):
+            raise error
+        log.warning("task corrupted, its state is wiped and restored", task=str(task.task_id), error=str(error))
+        committed = self._committed[task.task_id]
+        self._discard(task)
+        self._close(task)
+        self._factory.wipe(task.task_id)
+        self._committed[task.task_id] = committed
+        self._start(task.task_id)
+
+    # records
+
+    def add_records(self, records: Iterable[RawRecord], limit: int) -> None:
+        """Hand records to their tasks; a partition with too many buffered is paused."""
+        by_partition: dict[TopicPartition, list[RawRecord]] = {}
+        for record in records:
+            by_partition.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
+        full = []
+        for partition, batch in by_partition.items():
+            task = self._owners.get(partition)
+            if task is not None and task.add_records(partition, batch) > limit:
+                full.append(partition)
+        if full:
+            self._consumer.pause(full)
+            self._paused.update(full)
+
+    def resume_drained(self, limit: int) -> None:
+        drained = [p for p in self._paused if self._owners[p].buffered_records(p) <= limit]
+        if drained:
+            self._consumer.resume(drained)
+            self._paused.difference_update(drained)
+
+    # letting go
+
+    def _forget(self, task: StreamTask) -> None:
+        """No more records for a task."""
+        self._updater.remove(task.task_id)
+        partitions = [partition for partition, owner in self._owners.items() if owner is task]
+        for partition in partitions:
+            del self._owners[partition]
+            self._paused.discard(partition)
+        if partitions:
+            self._consumer.incremental_unassign(partitions)
+        self._committed.pop(task.task_id, None)
+
+    @staticmethod
+    def _discard(task: StreamTask) -> None:
+        task.suspend()
+        task.discard()
+
+    def _close(self, task: StreamTask) -> None:
+        self._tasks.pop(task.task_id, None)
+        if task.phase is not TaskPhase.SUSPENDED:
+            task.suspend()
+        task.close()
+        log.info("task closed", task=str(task.task_id))
