@@ -57,10 +57,9 @@ class RestoreProgress:
 
 
 class StateUpdater:
-    def __init__(self, consumer: Consumer, admin: Admin, *, poll_ms: int = 100) -> None:
+    def __init__(self, consumer: Consumer, admin: Admin) -> None:
         self._consumer = consumer
         self._admin = admin
-        self._poll_ms = poll_ms
         self._progress: dict[TaskId, RestoreProgress] = {}
         self._owners: dict[TopicPartition, TaskId] = {}
         self._restored: list[RestorableTask] = []
@@ -125,12 +124,12 @@ class StateUpdater:
         taken, self._failed = self._failed, []
         return taken
 
-    def run_once(self) -> None:
-        """One batch of records, applied."""
+    def run_once(self, wait_ms: int) -> None:
+        """One batch of records, applied; waits at most that long for the first."""
         if not self._progress:
             return
         by_partition: dict[TopicPartition, list[RawRecord]] = {}
-        for record in self._consumer.poll_batch(self._poll_ms, BATCH_RECORDS):
+        for record in self._consumer.poll_batch(wait_ms, BATCH_RECORDS):
             by_partition.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
         for partition, records in by_partition.items():
             self._apply(partition, records)

@@ -84,9 +84,15 @@ class KafkaConsumer:
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         known = [partition for partition in partitions if partition in self._started_at]
-        if known:
-            call_client("resuming partitions", self._client.resume, _named(known))
-            self._paused.difference_update(known)
+        if not known:
+            return
+        self._paused.difference_update(known)
+        at = call_client("asking for positions", self._client.position, _named(known))
+        unread = [partition for partition, found in zip(known, at, strict=True) if found.offset < 0]
+        call_client("resuming partitions", self._client.resume, _named(known))
+        for partition in unread:
+            # librdkafka goes on from the last record taken; without one it would forget where it was told to begin.
+            self.seek(partition, self._started_at[partition])
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         # librdkafka's seek fails while a partition is still being assigned; assigning it anew always works.

@@ -20,7 +20,7 @@ CONNECTION = _names(
     metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy receive.message.max.bytes reconnect.backoff.max.ms
     reconnect.backoff.ms retry.backoff.max.ms retry.backoff.ms security.protocol socket.connection.setup.timeout.ms
     socket.keepalive.enable socket.max.fails socket.nagle.disable socket.receive.buffer.bytes socket.send.buffer.bytes
-    socket.timeout.ms topic.metadata.refresh.interval.ms
+    socket.timeout.ms topic.metadata.propagation.max.ms topic.metadata.refresh.interval.ms
     sasl.kerberos.keytab sasl.kerberos.min.time.before.relogin sasl.kerberos.principal sasl.kerberos.service.name
     sasl.mechanism sasl.mechanisms sasl.oauthbearer.client.id sasl.oauthbearer.client.secret sasl.oauthbearer.config
     sasl.oauthbearer.extensions sasl.oauthbearer.grant.type sasl.oauthbearer.method sasl.oauthbearer.scope
@@ -44,7 +44,7 @@ PRODUCER = _names(
     batch.num.messages batch.size compression.codec compression.level compression.type delivery.timeout.ms linger.ms
     max.in.flight max.in.flight.requests.per.connection message.max.bytes message.send.max.retries message.timeout.ms
     queue.buffering.backpressure.threshold queue.buffering.max.kbytes queue.buffering.max.messages queue.buffering.max.ms
-    request.timeout.ms retries sticky.partitioning.linger.ms topic.metadata.propagation.max.ms transaction.timeout.ms
+    request.timeout.ms retries sticky.partitioning.linger.ms transaction.timeout.ms
     """
 )
 

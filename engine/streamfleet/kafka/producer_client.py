@@ -112,7 +112,7 @@ class ProducerClient:
         elif timestamp < EARLIEST_TIMESTAMP or timestamp > _LATEST_TIMESTAMP:
             timestamp = self._possible_timestamp(record.topic, timestamp)
         partition = ANY_PARTITION if record.partition is None else record.partition
-        headers = list(record.headers) if record.headers else None
+        headers: list[tuple[str, str | bytes | None]] | None = list(record.headers) if record.headers else None
         # By position: keywords cost more than the call.
         arguments = (record.topic, record.value, record.key, partition, on_delivery, None, timestamp, headers)
         deadline_ms: int | None = None

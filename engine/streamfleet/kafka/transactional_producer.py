@@ -29,7 +29,9 @@ from streamfleet.errors import StreamsError
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.client_errors import (
     AccessDeniedError,
+    BrokerUnavailableError,
     FencedProducerError,
+    KafkaClientError,
     ProducerLostError,
     TransactionAbortRequiredError,
     UnknownTransactionOutcomeError,
@@ -158,15 +160,18 @@ class KafkaTransactionalProducer:
     # --- the transaction ---
 
     def init(self, timeout_ms: int) -> None:
-        """May be called again after a BrokerUnavailableError."""
+        """If this fails, the producer is lost: an answer that comes late must not meet a second attempt."""
         self._require(State.NEW)
         deadline_ms = self._clock.now_ms() + timeout_ms
-        self._call("taking over the transactional id", self._client.raw.init_transactions, timeout_ms / 1000)
-        while self._identity is None:
-            if self._clock.now_ms() >= deadline_ms:
-                self._become(State.LOST)
-                raise ProducerLostError("the client did not tell its producer id in time", code="_TIMED_OUT")
-            self._call("waiting for the producer id", self._client.raw.poll, 0.05)
+        try:
+            self._call("taking over the transactional id", self._client.raw.init_transactions, timeout_ms / 1000)
+            while self._identity is None:
+                if self._clock.now_ms() >= deadline_ms:
+                    raise BrokerUnavailableError("the client did not tell its producer id in time", code="_TIMED_OUT")
+                self._call("waiting for the producer id", self._client.raw.poll, 0.05)
+        except KafkaClientError:
+            self._become(State.LOST)
+            raise
         self._become(State.READY)
 
     def begin(self) -> None:
@@ -210,8 +215,8 @@ class KafkaTransactionalProducer:
             self._become(State.LOST)
 
     def close(self) -> None:
-        """Drop the client without a word to the coordinator: librdkafka's close() would try to end a transaction whose
-        fate is not ours any more, and wait for it.
+        """Without a word to the coordinator: librdkafka's own close would try to end a transaction whose fate is not ours
+        any more, and wait for it.
         """
         self._become(State.LOST)
         self._held.clear()

@@ -48,6 +48,10 @@ class StateDirectory:
         handle.flush()
         self._lock = handle
 
+    @property
+    def path(self) -> Path:
+        return self._directory
+
     def task_directory(self, content_id: str, partition: int) -> Path:
         return self._directory / f"{content_id}_{partition}"
 

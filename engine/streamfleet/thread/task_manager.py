@@ -23,6 +23,9 @@ from streamfleet.thread.task_factory import TaskFactory
 
 log = structlog.get_logger(__name__)
 
+RESTORE_WAIT_MS = 100
+"""How long a step may wait for changelog records when no task has anything else to do."""
+
 
 class TaskManager:
     def __init__(
@@ -114,13 +117,14 @@ class TaskManager:
 
     # restoring
 
-    def collect_restored(self) -> bool:
-        """Let restored tasks run; True if there were any."""
+    def restore(self) -> bool:
+        """Restore for one batch, and let tasks run that are done with it; True if there were any."""
+        self._updater.run_once(wait_ms=0 if self._owners else RESTORE_WAIT_MS)
         restored = self._updater.take_restored()
         for task in restored:
-            self._run(task)
+            self._run(self._tasks[task.task_id])
         for task, error in self._updater.take_failed():
-            self._on_failed_restore(task, error)
+            self._on_failed_restore(self._tasks[task.task_id], error)
         return bool(restored)
 
     def _run(self, task: StreamTask) -> None:

@@ -21,6 +21,7 @@ from streamfleet.topology.description import (
     TopologyDescription,
 )
 from streamfleet.topology.picture import to_svg
+from streamfleet.topology.picture_labels import HEAD_PX, head_width
 from streamfleet.topology.picture_style import DARK, LIGHT
 
 CHROMIUM = shutil.which("chromium")
@@ -186,6 +187,21 @@ def test_text_fits_whatever_face_the_system_has(chromium, tmp_path, face):
     for shape in seen["shapes"]:
         for text in shape["texts"]:
             assert inside(text["place"], shape["outline"]), (shape["name"], text)
+
+
+def test_no_letter_is_wider_than_the_layout_assumes(chromium, tmp_path):
+    letters = [chr(code) for code in range(33, 127)]
+    rows = "".join(
+        f'<g data-name="{face}"><rect/>'
+        + "".join(f'<text style="font: bold {HEAD_PX}px {face}">{html.escape(char * 20)}</text>' for char in letters)
+        + "</g>"
+        for face in ("DejaVu Sans", "Liberation Sans", "sans-serif")
+    )
+    seen = measure(chromium, tmp_path, f'<svg><rect class="canvas"/>{rows}</svg>', "light")
+    for shape in seen["shapes"]:
+        for text in shape["texts"]:
+            left, _, right, _ = text["place"]
+            assert 0 < right - left <= head_width(text["words"]) + 0.5, (shape["name"], text["words"])
 
 
 @pytest.mark.parametrize(("scheme", "palette"), [("light", LIGHT), ("dark", DARK)])

@@ -259,7 +259,7 @@ def test_no_line_runs_over_a_box_in_any_topology(description):
                 continue  # a loop beside one column
             for box in boxes:
                 crosses = x < box.x + 1 and box.right - 1 < to_x and min(y, to_y) < box.bottom and box.y < max(y, to_y)
-                on_it = y == to_y and x < box.right and box.x < to_x and box.y < y < box.bottom
+                on_it = y == to_y and x < box.right - 0.01 and box.x + 0.01 < to_x and box.y < y < box.bottom
                 assert not crosses and not on_it
 
 
@@ -511,6 +511,23 @@ def test_forty_nodes_do_not_overlap_and_no_line_crosses_another_without_need():
     assert len([id for id in layout.vertices if id.startswith("node:")]) == 40
     assert not [pair for pair in itertools.combinations(boxes, 2) if overlap(*pair)]
     assert crossings(layout) == 0
+
+
+def test_lines_are_straight_or_clearly_bent():
+    orders = part(
+        0,
+        "orders > clean > by-product > not-null > repartition-sink",
+        "clean > rejected-sink",
+        "clean > enrich > format > enriched-sink",
+        "customers > table > enrich",
+        reads={"orders": "orders", "customers": "customers"},
+        writes={"repartition-sink": "x-repartition", "rejected-sink": "rejected", "enriched-sink": "enriched"},
+        stores={"table": ("customers-store",), "enrich": ("customers-store",)},
+    )
+    layout = lay_out(to_graph(TopologyDescription((orders,), ())))
+    bends = [abs(b[1] - a[1]) for route in layout.flows for a, b in itertools.pairwise(route.points)]
+    assert [bend for bend in bends if 0.05 < bend < 20] == []
+    assert sum(bend > 20 for bend in bends) == 2, "to the first and the last of three branches"
 
 
 def crossings(layout):

@@ -1,0 +1,148 @@
+"""StreamsProtocol: reports, assignor and plans put together, as the port that a membership calls.
+
+Made once per StreamThread. Remembers one thing between rebalances: under which transactional id each task was last
+run, as every plan says. So whoever becomes leader knows whom a new owner has to fence.
+
+Two traps of static members are closed here. A restarted one gets the plan of its predecessor without a rebalance, so
+- if what it has to say has changed (`digest`), it must rejoin, or the leader would never learn it;
+- what that plan says about the moment (whom to fence, that a follow-up is near) is no longer true (`incarnation`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+import structlog
+
+from streamfleet.assignment import sticky, user_data
+from streamfleet.assignment.snapshot import (
+    GroupAssignment,
+    Member,
+    MemberReport,
+    Plan,
+    Snapshot,
+    SubTopologyInfo,
+    TaskKey,
+)
+from streamfleet.assignment.user_data import ReceivedReport
+from streamfleet.ids import TopicPartition
+from streamfleet.kafka.consumer_protocol import Assignment, Subscription
+from streamfleet.kafka.errors import MalformedGroupDataError
+from streamfleet.kafka.group_protocol import Received, Subscriber
+
+log = structlog.get_logger(__name__)
+
+PROTOCOL_NAME = "streamfleet-1"
+
+Assignor = Callable[[Snapshot], GroupAssignment]
+
+
+class StreamsProtocol:
+    """Implements streamfleet.kafka.group_protocol.GroupProtocol[MemberReport, Plan]."""
+
+    def __init__(self, incarnation: str, *, num_standby_replicas: int = 0, assignor: Assignor = sticky.assign) -> None:
+        """`incarnation` is another one at every start of the process; None: a random one."""
+        self._incarnation = incarnation or secrets.token_hex(8)
+        self._num_standby_replicas = num_standby_replicas
+        self._assignor = assignor
+        self._owners: Mapping[TaskKey, str] = {}
+
+    @property
+    def name(self) -> str:
+        return PROTOCOL_NAME
+
+    def subscribe(self, report: MemberReport, *, generation_id: int, counter: int) -> Subscription:
+        infos = {info.content_id: info for info in report.sub_topologies}
+        return Subscription(
+            topics=tuple(sorted({topic for info in report.sub_topologies for topic in info.sources})),
+            owned_partitions=_partitions(infos, report.owned),
+            user_data=user_data.encode_report(
+                report,
+                generation_id=generation_id,
+                counter=counter,
+                digest=digest(report),
+                incarnation=self._incarnation,
+            ),
+        )
+
+    def assign(self, subscribers: Sequence[Subscriber]) -> dict[str, Assignment]:
+        received: dict[str, ReceivedReport] = {}
+        plans: dict[str, Assignment] = {}
+        for subscriber in subscribers:
+            try:
+                report = user_data.decode_report(subscriber.member_id, subscriber.subscription.user_data)
+            except MalformedGroupDataError as error:
+                log.warning("member refused", member=subscriber.member_id, why=str(error))
+                plans[subscriber.member_id] = Assignment((), user_data.encode_refusal(f"the leader refused: {error}"))
+            else:
+                received[subscriber.member_id] = report
+        members = tuple(report.member for report in received.values())
+        snapshot = Snapshot(members=members, num_standby_replicas=self._num_standby_replicas, last_owners=self._owners)
+        decided = self._assignor(snapshot)
+        if decided.unassigned:
+            log.warning("tasks left out while topologies differ", tasks=[str(task) for task in decided.unassigned])
+        shared = _shared(decided, members)
+        for member_id, report in received.items():
+            plans[member_id] = _assignment(report, decided, shared)
+        return plans
+
+    def receive(self, report: MemberReport, assignment: Assignment) -> Received[Plan]:
+        got = user_data.decode_plan(assignment.user_data)
+        plan = got.plan
+        self._owners = plan.owners
+        if got.seen_incarnation != self._incarnation:
+            plan = msgspec.structs.replace(plan, fence=(), follow_up=False)
+        revokes = bool(report.owned - set(plan.active))
+        return Received(
+            plan,
+            follow_up=plan.follow_up,
+            must_rejoin=(revokes and plan.follow_up) or got.seen_digest != digest(report),
+            refusal=got.refusal,
+        )
+
+
+def digest(report: MemberReport) -> str:
+    """Names what a member has to say apart from the state of the moment."""
+    lasting = (
+        report.process_id,
+        report.topology_hash,
+        sorted((info.content_id, sorted(info.sources.items()), info.stateful) for info in report.sub_topologies),
+        report.transactional_id,
+        report.endpoint,
+        sorted(report.tags.items()),
+        report.shutdown_requested,
+    )
+    return hashlib.sha256(msgspec.msgpack.encode(lasting)).hexdigest()[:16]
+
+
+def _shared(decided: GroupAssignment, members: Sequence[Member]) -> Plan:
+    """The part of the plan that is the same for everybody."""
+    endpoints: dict[str, list[TaskKey]] = {}
+    for member in members:
+        if member.report.endpoint is not None:
+            endpoints.setdefault(member.report.endpoint, []).extend(decided.members[member.member_id].active)
+    return Plan(
+        active=(),
+        standby=(),
+        fence=(),
+        follow_up=decided.follow_up,
+        owners=decided.owners,
+        endpoints={endpoint: tuple(sorted(tasks)) for endpoint, tasks in endpoints.items()},
+        shutdown=any(member.report.shutdown_requested for member in members),
+    )
+
+
+def _assignment(received: ReceivedReport, decided: GroupAssignment, shared: Plan) -> Assignment:
+    own = decided.members[received.member.member_id]
+    plan = msgspec.structs.replace(shared, active=own.active, standby=own.standby, fence=own.fence)
+    infos = {info.content_id: info for info in received.member.report.sub_topologies}
+    return Assignment(_partitions(infos, own.active), user_data.encode_plan(plan, seen=received))
+
+
+def _partitions(infos: Mapping[str, SubTopologyInfo], tasks: Iterable[TaskKey]) -> tuple[TopicPartition, ...]:
+    """What the tasks read, for Kafka's tools to show."""
+    read = {p for task in tasks if task.content_id in infos for p in infos[task.content_id].partitions_of(task)}
+    return tuple(sorted(read))

@@ -1,0 +1,188 @@
+"""Reports and plans as the bytes that travel through the group. Our own format: versioned, and never empty.
+
+Called by streams_protocol.py. Two header bytes, the version that wrote the rest and the oldest version that can read it,
+then MessagePack. Unknown fields are skipped, so a new field does not need a new oldest version. Tasks are packed as
+partitions by content id, which keeps a thousand tasks in a few kilobytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from streamfleet.assignment.snapshot import Member, MemberReport, Plan, SubTopologyInfo, TaskKey
+from streamfleet.kafka.errors import MalformedGroupDataError
+
+VERSION = 1
+READABLE_SINCE = 1
+
+PackedTasks = dict[str, list[int]]
+BodyT = TypeVar("BodyT")
+
+
+class ReportBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    process_id: str
+    topology_hash: str
+    digest: str
+    incarnation: str
+    generation_id: int
+    counter: int
+    sub_topologies: list[tuple[str, dict[str, int], bool]] = []
+    owned: PackedTasks = {}
+    standby: PackedTasks = {}
+    offset_sums: dict[str, dict[int, int]] = {}
+    transactional_id: str | None = None
+    endpoint: str | None = None
+    tags: dict[str, str] = {}
+    shutdown_requested: bool = False
+
+
+class PlanBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    active: PackedTasks = {}
+    standby: PackedTasks = {}
+    fence: list[str] = []
+    follow_up: bool = False
+    owners: dict[str, PackedTasks] = {}
+    endpoints: dict[str, PackedTasks] = {}
+    shutdown: bool = False
+    seen_digest: str = ""
+    seen_incarnation: str = ""
+    refusal: str | None = None
+
+
+class ReceivedReport(msgspec.Struct, frozen=True):
+    member: Member
+    digest: str
+    """Of the parts of the report that outlive a restart."""
+    incarnation: str
+    """Of the process that sent it."""
+
+
+class ReceivedPlan(msgspec.Struct, frozen=True):
+    plan: Plan
+    seen_digest: str
+    """Of the report the leader decided by."""
+    seen_incarnation: str
+    refusal: str | None
+
+
+def encode_report(report: MemberReport, *, generation_id: int, counter: int, digest: str, incarnation: str) -> bytes:
+    body = ReportBody(
+        process_id=report.process_id,
+        topology_hash=report.topology_hash,
+        digest=digest,
+        incarnation=incarnation,
+        generation_id=generation_id,
+        counter=counter,
+        sub_topologies=[(info.content_id, dict(info.sources), info.stateful) for info in report.sub_topologies],
+        owned=pack(report.owned),
+        standby=pack(report.standby),
+        offset_sums=_pack_sums(report.offset_sums),
+        transactional_id=report.transactional_id,
+        endpoint=report.endpoint,
+        tags=dict(report.tags),
+        shutdown_requested=report.shutdown_requested,
+    )
+    return _framed(body)
+
+
+def decode_report(member_id: str, received: bytes) -> ReceivedReport:
+    body = _read(received, ReportBody, "report")
+    report = MemberReport(
+        process_id=body.process_id,
+        topology_hash=body.topology_hash,
+        sub_topologies=tuple(SubTopologyInfo(*entry) for entry in body.sub_topologies),
+        owned=frozenset(unpack(body.owned)),
+        standby=frozenset(unpack(body.standby)),
+        offset_sums={TaskKey(c, p): n for c, sums in body.offset_sums.items() for p, n in sums.items()},
+        transactional_id=body.transactional_id,
+        endpoint=body.endpoint,
+        tags=body.tags,
+        shutdown_requested=body.shutdown_requested,
+    )
+    member = Member(member_id=member_id, report=report, generation_id=body.generation_id)
+    return ReceivedReport(member, body.digest, body.incarnation)
+
+
+def encode_plan(plan: Plan, *, seen: ReceivedReport) -> bytes:
+    """`seen`: the member's report that the plan was made from; it finds in its plan whether that was its last word."""
+    by_owner: dict[str, list[TaskKey]] = {}
+    for task, transactional_id in plan.owners.items():
+        by_owner.setdefault(transactional_id, []).append(task)
+    body = PlanBody(
+        active=pack(plan.active),
+        standby=pack(plan.standby),
+        fence=list(plan.fence),
+        follow_up=plan.follow_up,
+        owners={transactional_id: pack(tasks) for transactional_id, tasks in by_owner.items()},
+        endpoints={endpoint: pack(tasks) for endpoint, tasks in plan.endpoints.items()},
+        shutdown=plan.shutdown,
+        seen_digest=seen.digest,
+        seen_incarnation=seen.incarnation,
+    )
+    return _framed(body)
+
+
+def encode_refusal(reason: str) -> bytes:
+    """For a member the leader cannot have in the group."""
+    return _framed(PlanBody(refusal=reason))
+
+
+def decode_plan(received: bytes) -> ReceivedPlan:
+    body = _read(received, PlanBody, "plan")
+    plan = Plan(
+        active=unpack(body.active),
+        standby=unpack(body.standby),
+        fence=tuple(body.fence),
+        follow_up=body.follow_up,
+        owners={task: transactional_id for transactional_id, tasks in body.owners.items() for task in unpack(tasks)},
+        endpoints={endpoint: unpack(tasks) for endpoint, tasks in body.endpoints.items()},
+        shutdown=body.shutdown,
+    )
+    return ReceivedPlan(plan, body.seen_digest, body.seen_incarnation, body.refusal)
+
+
+def pack(tasks: Iterable[TaskKey]) -> PackedTasks:
+    packed: PackedTasks = {}
+    for content_id, partition in sorted(tasks):
+        packed.setdefault(content_id, []).append(partition)
+    return packed
+
+
+def unpack(packed: Mapping[str, Iterable[int]]) -> tuple[TaskKey, ...]:
+    return tuple(sorted(TaskKey(content_id, partition) for content_id, ps in packed.items() for partition in ps))
+
+
+def _pack_sums(sums: Mapping[TaskKey, int]) -> dict[str, dict[int, int]]:
+    packed: dict[str, dict[int, int]] = {}
+    for (content_id, partition), offset_sum in sorted(sums.items()):
+        packed.setdefault(content_id, {})[partition] = offset_sum
+    return packed
+
+
+def _framed(body: ReportBody | PlanBody) -> bytes:
+    encoded = bytes((VERSION, READABLE_SINCE)) + msgspec.msgpack.encode(body)
+    if _read(encoded, type(body), "own") != body:
+        raise MalformedGroupDataError(
+            "user data would not be read as it was meant", hint="it was not sent; this is a defect"
+        )
+    return encoded
+
+
+def _read(received: bytes, body_class: type[BodyT], what: str) -> BodyT:
+    if len(received) < 2:
+        raise MalformedGroupDataError(f"the {what} user data is empty", hint="is another kind of client in this group?")
+    version, readable_since = received[0], received[1]
+    if readable_since > VERSION:
+        raise MalformedGroupDataError(
+            f"the {what} user data has version {version}, and this is version {VERSION}",
+            hint="finish the upgrade: all members of a group must understand its leader",
+        )
+    try:
+        return msgspec.msgpack.decode(received[2:], type=body_class)
+    except msgspec.MsgspecError as error:
+        raise MalformedGroupDataError(
+            f"the {what} user data cannot be read: {error}", hint="is another kind of client in this group?"
+        ) from error

@@ -1,0 +1,166 @@
+"""The Admin port over librdkafka: topics, their settings and their offsets.
+
+Called by internal_topic_manager.py, by the commit (changelog offsets under at-least-once, purging of repartition
+topics), by restore (where the log ends) and by the reset command. All calls are safe to repeat, and are repeated while
+the cluster does not answer (broker_patience.py). Offsets of groups are the group client's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, TopicCollection
+from confluent_kafka import TopicPartition as Partition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+
+from streamfleet.ids import TopicPartition
+from streamfleet.kafka.broker_patience import BrokerPatience
+from streamfleet.kafka.client_errors import KafkaClientError
+from streamfleet.kafka.client_failures import call_client, client_error
+from streamfleet.kafka.client_making import make_client
+from streamfleet.ports import OffsetKind, TopicInfo, TopicToCreate
+
+T = TypeVar("T")
+
+ATTEMPT_TIMEOUT_MS = 5_000
+"""One attempt waits no longer, so that progress can be told."""
+
+_NO_SUCH_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001  (librdkafka's own)
+_EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # of confluent-kafka
+_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+_OFFSETS = {
+    OffsetKind.EARLIEST: (_EARLIEST, IsolationLevel.READ_UNCOMMITTED),
+    OffsetKind.HIGH_WATERMARK: (_LATEST, IsolationLevel.READ_UNCOMMITTED),
+    OffsetKind.LAST_STABLE: (_LATEST, IsolationLevel.READ_COMMITTED),
+}
+
+
+class _NoSuchTopic(KafkaClientError):
+    """The topic is not there; how bad that is depends on the question."""
+
+
+class _TopicExists(KafkaClientError):
+    """The topic is there already."""
+
+
+class KafkaAdmin:
+    """Implements Admin."""
+
+    def __init__(self, settings: Mapping[str, Any], patience: BrokerPatience | None = None) -> None:
+        self._client = make_client(AdminClient, settings)
+        self._patience = patience or BrokerPatience()
+
+    def topic_names(self) -> frozenset[str]:
+        doing = "listing topics"
+
+        def attempt(left_ms: int) -> frozenset[str]:
+            answer = call_client(doing, lambda: self._client.list_topics(timeout=_seconds(left_ms)))
+            return frozenset(answer.topics)
+
+        return self._ask(doing, attempt)
+
+    def describe_topics(self, names: Iterable[str]) -> dict[str, TopicInfo]:
+        wanted = sorted(set(names))
+        doing = f"describing topics {', '.join(wanted)}"
+
+        def attempt(left_ms: int) -> dict[str, TopicInfo]:
+            futures = self._client.describe_topics(TopicCollection(wanted), request_timeout=_seconds(left_ms))
+            found = _results(doing, futures, _NoSuchTopic)
+            return {name: TopicInfo(name, str(topic.topic_id), len(topic.partitions)) for name, topic in found.items()}
+
+        return self._ask(doing, attempt) if wanted else {}
+
+    def create_topics(self, topics: Iterable[TopicToCreate]) -> frozenset[str]:
+        wanted = [
+            NewTopic(topic.name, topic.partitions, topic.replication_factor, config=topic.configs) for topic in topics
+        ]
+        doing = f"creating topics {', '.join(topic.topic for topic in wanted)}"
+
+        def attempt(left_ms: int) -> frozenset[str]:
+            futures = self._client.create_topics(wanted, request_timeout=_seconds(left_ms))
+            return frozenset(_results(doing, futures, _TopicExists))
+
+        return self._ask(doing, attempt) if wanted else frozenset()
+
+    def describe_configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
+        wanted = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(set(names))]
+        doing = f"reading the settings of topics {', '.join(resource.name for resource in wanted)}"
+
+        def attempt(left_ms: int) -> dict[str, dict[str, str]]:
+            futures = self._client.describe_configs(wanted, request_timeout=_seconds(left_ms))
+            found = _results(doing, {resource.name: future for resource, future in futures.items()}, _NoSuchTopic)
+            return {name: {key: entry.value for key, entry in configs.items()} for name, configs in found.items()}
+
+        return self._ask(doing, attempt) if wanted else {}
+
+    def list_offsets(self, partitions: Iterable[TopicPartition], kind: OffsetKind) -> dict[TopicPartition, int]:
+        spec, isolation = _OFFSETS[kind]
+        wanted = {Partition(partition.topic, partition.partition): spec for partition in partitions}
+        doing = f"asking for the {kind.value} offsets of {len(wanted)} partitions"
+
+        def attempt(left_ms: int) -> dict[TopicPartition, int]:
+            futures = self._client.list_offsets(wanted, isolation_level=isolation, request_timeout=_seconds(left_ms))
+            return {partition: info.offset for partition, info in _by_partition(doing, futures).items()}
+
+        return self._ask(doing, attempt) if wanted else {}
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        wanted = [Partition(partition.topic, partition.partition, offset) for partition, offset in before.items()]
+        doing = f"deleting records of {len(wanted)} partitions"
+
+        def attempt(left_ms: int) -> dict[TopicPartition, int]:
+            futures = self._client.delete_records(wanted, request_timeout=_seconds(left_ms))
+            return {partition: deleted.low_watermark for partition, deleted in _by_partition(doing, futures).items()}
+
+        return self._ask(doing, attempt) if wanted else {}
+
+    def delete_topics(self, names: Iterable[str]) -> frozenset[str]:
+        wanted = sorted(set(names))
+        doing = f"deleting topics {', '.join(wanted)}"
+
+        def attempt(left_ms: int) -> frozenset[str]:
+            futures = self._client.delete_topics(wanted, request_timeout=_seconds(left_ms))
+            return frozenset(_results(doing, futures, _NoSuchTopic))
+
+        return self._ask(doing, attempt) if wanted else frozenset()
+
+    def close(self) -> None:
+        del self._client
+
+    def _ask(self, doing: str, attempt: Callable[[int], T]) -> T:
+        try:
+            return self._patience.ask(doing, attempt)
+        finally:
+            self._client.poll(0)  # brings the client's log lines out
+
+
+def _seconds(left_ms: int) -> float:
+    return min(left_ms, ATTEMPT_TIMEOUT_MS) / 1000
+
+
+def _results(doing: str, futures: Mapping[str, Future[T]], left_out: type[KafkaClientError]) -> dict[str, T]:
+    """Results by name, without those that failed with `left_out`; any other failure is raised."""
+    results = {}
+    for name, future in futures.items():
+        try:
+            results[name] = call_client(f"{doing}: {name}", future.result, translate=_about_topic)
+        except left_out:
+            continue
+    return results
+
+
+def _by_partition(doing: str, futures: Mapping[Partition, Future[T]]) -> dict[TopicPartition, T]:
+    return {
+        TopicPartition(partition.topic, partition.partition): call_client(f"{doing}: {partition.topic}", future.result)
+        for partition, future in futures.items()
+    }
+
+
+def _about_topic(error: KafkaError, doing: str) -> Exception:
+    if error.code() in _NO_SUCH_TOPIC:
+        return _NoSuchTopic(f"{doing}: there is no such topic", code=error.name())
+    if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+        return _TopicExists(f"{doing}: the topic exists", code=error.name())
+    return client_error(error, doing)

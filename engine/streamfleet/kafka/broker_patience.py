@@ -1,0 +1,66 @@
+"""Asking again while the cluster does not answer, until a deadline, and saying so meanwhile. Used by admin.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+import structlog
+
+from streamfleet.kafka.client_errors import BrokerUnavailableError
+from streamfleet.kafka.patience import MonotonicClock, PatientClock
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+PAUSE_MS = 250
+
+
+class WaitingForBroker(msgspec.Struct, frozen=True):
+    """An attempt got no answer; another one follows."""
+
+    doing: str
+    attempt: int
+    waited_ms: int
+    left_ms: int
+    detail: str
+
+
+OnWaiting = Callable[[WaitingForBroker], None]
+
+
+def log_waiting(event: WaitingForBroker) -> None:
+    log.warning("waiting for the broker", doing=event.doing, waited_ms=event.waited_ms, detail=event.detail)
+
+
+class BrokerPatience:
+    """`timeout_ms` is for one question with all its attempts; `on_waiting` hears of every attempt in vain."""
+
+    def __init__(
+        self, *, timeout_ms: int = 60_000, on_waiting: OnWaiting = log_waiting, clock: PatientClock | None = None
+    ) -> None:
+        self._timeout_ms = timeout_ms
+        self._on_waiting = on_waiting
+        self._clock = clock or MonotonicClock()
+
+    def ask(self, doing: str, attempt_once: Callable[[int], T]) -> T:
+        """The answer of `attempt_once(milliseconds left)`; its BrokerUnavailableErrors are outwaited until the deadline."""
+        started_ms = self._clock.now_ms()
+        attempt = 0
+        while True:
+            left_ms = self._timeout_ms - (self._clock.now_ms() - started_ms)
+            try:
+                return attempt_once(max(left_ms, 1))
+            except BrokerUnavailableError as error:
+                attempt += 1
+                waited_ms = self._clock.now_ms() - started_ms
+                if waited_ms + PAUSE_MS >= self._timeout_ms:
+                    raise BrokerUnavailableError(
+                        f"{doing} got no answer within {self._timeout_ms} ms, in {attempt} attempts: {error.fact}",
+                        code=error.code,
+                        hint=error.hint,
+                    ) from error
+                self._on_waiting(WaitingForBroker(doing, attempt, waited_ms, self._timeout_ms - waited_ms, error.fact))
+                self._clock.pause_ms(PAUSE_MS)

@@ -1,0 +1,161 @@
+"""KafkaStreams: what an app's main function holds. Context manager; start, wait, look, close."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+import structlog
+
+from streamfleet.clock import Clock, SystemClock
+from streamfleet.config import StreamsConfig
+from streamfleet.errors import ConfigError, StreamsError
+from streamfleet.kafka_streams.driver import ThreadDriver
+from streamfleet.kafka_streams.states import ClientState, checked_transition
+from streamfleet.kafka_streams.wiring import Wiring
+from streamfleet.metrics import Metrics
+from streamfleet.state.process_id import load_process_id
+from streamfleet.state.state_directory import StateDirectory
+from streamfleet.thread.thread_phases import ThreadPhase
+from streamfleet.topology.topology import Topology
+
+log = structlog.get_logger(__name__)
+
+StateListener = Callable[[ClientState, ClientState], None]
+"""listener(new state, old state)"""
+
+
+class KafkaStreams:
+    """Runs a topology on a cluster, until `close()` or until a thread fails."""
+
+    def __init__(self, topology: Topology, config: StreamsConfig | None = None, *, clock: Clock | None = None) -> None:
+        chosen = config or topology.config
+        if chosen is None:
+            raise ConfigError("the app has no configuration", hint="pass a StreamsConfig with application_id and brokers")
+        if topology.global_stores:
+            names = ", ".join(topology.global_stores)
+            raise StreamsError(f"global stores run in the test driver only so far: {names}")
+        self._topology = topology
+        self._config = chosen
+        self._clock = clock or SystemClock()
+        self._metrics = Metrics()
+        self._directory = StateDirectory(chosen.state_dir, chosen.application_id)
+        self._wiring: Wiring | None = None
+        self._drivers: list[ThreadDriver] = []
+        self._state = ClientState.CREATED
+        self._changed = threading.Condition()
+        self._listener: StateListener | None = None
+        self.failure: Exception | None = None
+        """What ended the app, if it ended by itself."""
+
+    @property
+    def state(self) -> ClientState:
+        return self._state
+
+    def set_state_listener(self, listener: StateListener) -> None:
+        """Be told of every change of state, by the thread that makes it."""
+        self._listener = listener
+
+    def metrics(self) -> Metrics:
+        return self._metrics
+
+    def start(self) -> None:
+        """Check the topics, create the internal ones, join the group; returns before any task runs."""
+        if self._state is not ClientState.CREATED:
+            raise StreamsError(f"the app was started already, it is {self._state.value}")
+        self._directory.lock()
+        try:
+            process_id = load_process_id(self._directory.path)
+            self._wiring = Wiring(
+                self._topology, self._config, self._directory, process_id, self._clock, self._metrics
+            )
+            factory = self._wiring.task_factory({})
+            for number in range(self._config.num_stream_threads):
+                parts = self._wiring.thread(number, factory)
+                self._drivers.append(ThreadDriver(parts, self._on_step, self._on_failure))
+        except BaseException:
+            self._release()
+            raise
+        self._transition_to(ClientState.REBALANCING)
+        for driver in self._drivers:
+            driver.start()
+
+    def wait_until_running(self, timeout_seconds: float = 60.0) -> None:
+        """Wait until all tasks of this process run; raises what ended the app, or TimeoutError."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._state is ClientState.RUNNING or self._state.is_over, timeout_seconds)
+        if self.failure is not None:
+            raise self.failure
+        if self._state is not ClientState.RUNNING:
+            raise TimeoutError(f"the app is {self._state.value} after {timeout_seconds:g} s")
+
+    def close(self, timeout_seconds: float = 30.0) -> bool:
+        """Commit, close the tasks, leave the group. False if a thread did not stop in time."""
+        if self._state is ClientState.CREATED:
+            self._transition_to(ClientState.NOT_RUNNING)
+            return True
+        if self._state in (ClientState.REBALANCING, ClientState.RUNNING):
+            self._transition_to(ClientState.PENDING_SHUTDOWN)
+        for driver in self._drivers:
+            driver.stop()
+        stopped = [driver.join(timeout_seconds) for driver in self._drivers]
+        if all(stopped):
+            self._release()
+        if self._state is ClientState.PENDING_SHUTDOWN:
+            self._transition_to(ClientState.NOT_RUNNING)
+        elif self._state is ClientState.PENDING_ERROR:
+            self._transition_to(ClientState.ERROR)
+        return all(stopped)
+
+    def clean_up(self) -> None:
+        """Delete the app's local state; only while it is not running. It will be restored from the changelogs."""
+        if self._state not in (ClientState.CREATED, ClientState.NOT_RUNNING, ClientState.ERROR):
+            raise StreamsError(f"local state cannot be deleted while the app is {self._state.value}", hint="close it first")
+        self._directory.lock()
+        try:
+            self._directory.wipe()
+        finally:
+            self._directory.unlock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _on_step(self) -> None:
+        """Called by every stream thread after each step."""
+        running = all(driver.thread.phase is ThreadPhase.RUNNING for driver in self._drivers)
+        if running and self._state is ClientState.REBALANCING:
+            self._transition_to(ClientState.RUNNING)
+        elif not running and self._state is ClientState.RUNNING:
+            self._transition_to(ClientState.REBALANCING)
+
+    def _on_failure(self, error: Exception) -> None:
+        """A thread is gone: so is the app. Another thread going on alone would hide it."""
+        self.failure = error
+        if self._state in (ClientState.REBALANCING, ClientState.RUNNING, ClientState.PENDING_SHUTDOWN):
+            self._transition_to(ClientState.PENDING_ERROR)
+        for driver in self._drivers:
+            driver.stop()
+        self._transition_to(ClientState.ERROR)
+
+    def _transition_to(self, state: ClientState) -> None:
+        with self._changed:
+            if state is self._state:
+                return
+            before, self._state = self._state, checked_transition(self._state, state)
+            self._changed.notify_all()
+        log.info("state changed", application=self._config.application_id, state=state.value, before=before.value)
+        if self._listener is not None:
+            self._listener(state, before)
+
+    def _release(self) -> None:
+        if self._wiring is not None:
+            self._wiring.close()
+            self._wiring = None
+        self._directory.unlock()

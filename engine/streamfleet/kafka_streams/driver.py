@@ -1,0 +1,72 @@
+"""Operating-system threads around step machines: the only place in the engine that starts any.
+
+A StreamThread and its membership have one each, so that a slow function or a long store write does not keep the membership from its
+heartbeats. When the stream thread's loop ends, for whatever reason, it says why, once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import structlog
+
+from streamfleet.kafka_streams.wiring import ThreadParts
+
+log = structlog.get_logger(__name__)
+
+JOIN_SECONDS = 10.0
+
+
+class ThreadDriver:
+    """Steps one StreamThread and its membership until it is told to stop or one of them fails."""
+
+    def __init__(self, parts: ThreadParts, on_step: Callable[[], None], on_failure: Callable[[Exception], None]) -> None:
+        self.thread = parts.thread
+        self._membership = parts.membership
+        self._on_step = on_step
+        self._on_failure = on_failure
+        self._stopping = threading.Event()
+        self._wake = parts.wake
+        self._stream = threading.Thread(target=self._run_stream, name=self.thread.name, daemon=True)
+        self._group = threading.Thread(target=self._run_group, name=f"{self.thread.name}-group", daemon=True)
+
+    def start(self) -> None:
+        self.thread.start()
+        self._group.start()
+        self._stream.start()
+
+    def stop(self) -> None:
+        """Ask it to stop; `join` waits."""
+        self._stopping.set()
+
+    def join(self, timeout_seconds: float) -> bool:
+        """Wait until it has stopped; false if it has not."""
+        self._stream.join(timeout_seconds)
+        self._group.join(JOIN_SECONDS)
+        return not self._stream.is_alive()
+
+    def _run_stream(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self.thread.run_once()
+                self._on_step()
+            self.thread.stop()
+        except Exception as error:
+            log.exception("stream thread failed", thread=self.thread.name)
+            self._close_failed()
+            self._on_failure(error)
+
+    def _close_failed(self) -> None:
+        try:
+            self.thread.fail()
+        except Exception:
+            log.exception("stream thread could not be closed after a failure", thread=self.thread.name)
+
+    def _run_group(self) -> None:
+        while not self._membership.over:
+            wait_ms = self._membership.run_once()
+            if wait_ms > 0:
+                self._wake.wait(wait_ms / 1000)
+                self._wake.clear()
+        self._membership.close()

@@ -1,0 +1,217 @@
+"""Puts one app together: clients, internal topics, task factory, threads. Called once by KafkaStreams.start().
+
+The only place that knows all parts; every part gets what it needs passed in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streamfleet.assignment.snapshot import MemberReport, Plan, SubTopologyInfo, TaskKey
+from streamfleet.assignment.streams_protocol import StreamsProtocol
+from streamfleet.changelog.state_updater import StateUpdater
+from streamfleet.clock import Clock
+from streamfleet.commit.api import Commit
+from streamfleet.commit.at_least_once import AtLeastOnceCommit
+from streamfleet.commit.exactly_once import ExactlyOnceCommit
+from streamfleet.config import StreamsConfig
+from streamfleet.errors import ConfigError
+from streamfleet.ids import TaskId
+from streamfleet.kafka.admin import KafkaAdmin
+from streamfleet.kafka.client_settings import ClientSettings
+from streamfleet.kafka.connection import TcpConnector
+from streamfleet.kafka.consumer import KafkaConsumer
+from streamfleet.kafka.group_client import GroupClient, GroupSettings
+from streamfleet.kafka.internal_topic_manager import InternalTopicManager
+from streamfleet.kafka.membership import Membership
+from streamfleet.kafka.patience import MonotonicClock
+from streamfleet.kafka.producer import PlainProducer
+from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
+from streamfleet.metrics import Metrics
+from streamfleet.state.api import StateStore
+from streamfleet.state.state_directory import StateDirectory
+from streamfleet.thread.member_offsets import MemberOffsets
+from streamfleet.thread.stream_thread import StreamThread
+from streamfleet.thread.task_factory import TaskFactory
+from streamfleet.thread.task_manager import TaskManager
+from streamfleet.topology.topology import Topology
+
+
+@dataclass(frozen=True)
+class ThreadParts:
+    """A StreamThread with the membership that must be stepped beside it."""
+
+    thread: StreamThread[MemberReport, Plan]
+    membership: Membership[MemberReport, Plan]
+    wake: threading.Event
+    """Set when the thread wants something of its membership."""
+
+
+class Wiring:
+    """Everything that the threads of one app share."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        config: StreamsConfig,
+        directory: StateDirectory,
+        process_id: str,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self._topology = topology
+        self._config = config
+        self._directory = directory
+        self._process_id = process_id
+        self._clock = clock
+        self._metrics = metrics
+        self._settings = ClientSettings.from_mapping(_client_mapping(config))
+        self.admin = KafkaAdmin(self._settings.admin(client_id=f"{config.application_id}-admin"))
+        self._changelogs: frozenset[str] = frozenset()
+        self._incarnation = uuid.uuid4().hex
+
+    def task_factory(self, global_stores: Mapping[str, StateStore]) -> TaskFactory:
+        """Find the input topics, create and check the internal ones; the app cannot run without either."""
+        manager = InternalTopicManager(self.admin, replication_factor=self._config.replication_factor)
+        sources = manager.source_topics(self._topology, self._config.application_id)
+        plan = self._topology.plan({name: info.partitions for name, info in sources.items()}, self._config)
+        internal = manager.prepare(plan)
+        self._changelogs = frozenset(name for part in plan.sub_topologies.values() for name in part.changelog_topics)
+        partitions = {name: info.partitions for name, info in (sources | internal.topics).items()}
+        return TaskFactory(
+            topology=self._topology,
+            plan=plan,
+            partitions=partitions,
+            config=self._config,
+            directory=self._directory,
+            clock=self._clock,
+            metrics=self._metrics,
+            global_stores=global_stores,
+        )
+
+    def thread(self, number: int, factory: TaskFactory) -> ThreadParts:
+        config = self._config
+        name = f"{config.application_id}-{number}"
+        wake = threading.Event()
+        membership = self._membership(number, name, wake)
+        offsets = MemberOffsets(membership)
+        commit = self._commit(number, offsets)
+        consumer = self._consumer("main", name)
+        updater = StateUpdater(self._consumer("restore", name), self.admin)
+        tasks = TaskManager(factory, consumer, self.admin, updater, commit, offsets)
+        members = _Reports(factory, tasks, self._process_id, self._topology_hash(), self._transactional_id(number))
+        thread = StreamThread(
+            name,
+            config,
+            tasks,
+            membership,
+            consumer,
+            commit,
+            self._clock,
+            report=members.report,
+            tasks_of=members.tasks_of,
+            fences_of=lambda plan: plan.fence,
+        )
+        return ThreadParts(thread, membership, wake)
+
+    def _membership(self, number: int, name: str, wake: threading.Event) -> Membership[MemberReport, Plan]:
+        config = self._config
+        clock = MonotonicClock()
+        instance = None if config.group_instance_id is None else f"{config.group_instance_id}-{number}"
+        settings = GroupSettings(
+            config.application_id,
+            instance,
+            config.session_timeout_ms,
+            config.max_poll_interval_ms,
+            config.heartbeat_interval_ms,
+        )
+        protocol = StreamsProtocol(self._incarnation)
+        connector = TcpConnector({**self._settings.connection, "client.id": name}, clock)
+        client = GroupClient(settings, connector, clock, protocol=protocol.name)
+        return Membership(client, protocol, clock, wake=wake.set)
+
+    def _commit(self, number: int, offsets: MemberOffsets) -> Commit:
+        client_id = f"{self._config.application_id}-{number}-producer"
+        if not self._config.is_exactly_once:
+            return AtLeastOnceCommit(PlainProducer(self._settings.producer(client_id=client_id)), self.admin, offsets)
+        transactional_id = self._transactional_id(number)
+        assert transactional_id is not None
+        settings = self._settings.transactional_producer(client_id=client_id, transactional_id=transactional_id)
+        settings["transaction.timeout.ms"] = self._config.transaction_timeout_ms
+        return ExactlyOnceCommit(lambda: KafkaTransactionalProducer(settings, tracked=self._changelogs), offsets)
+
+    def _consumer(self, role: Any, name: str) -> KafkaConsumer:
+        return KafkaConsumer(
+            self._settings.consumer(
+                role,
+                group_id=self._config.application_id,
+                client_id=f"{name}-{role}",
+                exactly_once=self._config.is_exactly_once,
+            )
+        )
+
+    def global_consumer(self) -> KafkaConsumer:
+        return self._consumer("global", self._config.application_id)
+
+    def _transactional_id(self, number: int) -> str | None:
+        if not self._config.is_exactly_once:
+            return None
+        return f"{self._config.application_id}-{self._process_id}-{number}"
+
+    def _topology_hash(self) -> str:
+        return hashlib.sha256(self._topology.to_json().encode()).hexdigest()[:16]
+
+    def close(self) -> None:
+        self.admin.close()
+
+
+class _Reports:
+    """Between the group, which knows tasks by content id, and the thread, which knows them by number."""
+
+    def __init__(
+        self,
+        factory: TaskFactory,
+        tasks: TaskManager,
+        process_id: str,
+        topology_hash: str,
+        transactional_id: str | None,
+    ) -> None:
+        self._tasks = tasks
+        self._process_id = process_id
+        self._topology_hash = topology_hash
+        self._transactional_id = transactional_id
+        self._content_ids = factory.content_ids()
+        self._numbers = {content_id: number for number, content_id in self._content_ids.items()}
+        self._sub_topologies = tuple(
+            SubTopologyInfo(
+                content_id,
+                {topic: factory.partitions[topic] for topic in factory.plan.sub_topologies[number].sources},
+                bool(factory.plan.sub_topologies[number].changelog_topics),
+            )
+            for number, content_id in self._content_ids.items()
+        )
+
+    def report(self) -> MemberReport:
+        return MemberReport(
+            process_id=self._process_id,
+            topology_hash=self._topology_hash,
+            sub_topologies=self._sub_topologies,
+            owned=frozenset(
+                TaskKey(self._content_ids[task.sub_topology], task.partition) for task in self._tasks.tasks
+            ),
+            transactional_id=self._transactional_id,
+        )
+
+    def tasks_of(self, plan: Plan) -> list[TaskId]:
+        return [TaskId(self._numbers[task.content_id], task.partition) for task in plan.active]
+
+
+def _client_mapping(config: StreamsConfig) -> dict[str, Any]:
+    if config.bootstrap_servers is None:
+        raise ConfigError("bootstrap.servers is missing", hint="name at least one broker, as host:port")
+    return {"bootstrap.servers": config.bootstrap_servers, **config.client_settings}

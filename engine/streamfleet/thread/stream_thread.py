@@ -1,0 +1,221 @@
+"""StreamThread: one member of the group and its tasks. `run_once()` does one bounded step; its owner calls it in a loop.
+
+A step: hear what the group says, let restored tasks run, poll a batch, process what is buffered, punctuate, commit if it is time.
+Errors end in one of three ways: the tasks are dropped because somebody else may own them (TaskMigratedError), they go back to the
+last commit (the transaction was lost, the tasks were not), or the step raises and the owner decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Generic
+
+import structlog
+
+from streamfleet.clock import Clock
+from streamfleet.commit.api import Commit
+from streamfleet.config import StreamsConfig
+from streamfleet.errors import StreamsError
+from streamfleet.ids import TaskId
+from streamfleet.kafka.client_errors import ProducerLostError, TransactionAbortRequiredError
+from streamfleet.kafka.errors import (
+    CommitDeferredError,
+    ProducerFencedError,
+    TaskMigratedError,
+    TransactionAbortableError,
+    UnknownOutcomeError,
+)
+from streamfleet.kafka.group_events import Assigned, Event, Fatal, Lost, Rebalancing
+from streamfleet.kafka.group_protocol import PlanT, ReportT
+from streamfleet.kafka.membership import Membership
+from streamfleet.ports import Consumer
+from streamfleet.thread.task_manager import TaskManager
+from streamfleet.thread.thread_phases import ThreadPhase, checked_transition
+
+log = structlog.get_logger(__name__)
+
+MAX_POLL_RECORDS = 1000
+RECORDS_PER_TURN = 100
+"""Taken from one task before the next has its turn."""
+FENCE_TIMEOUT_MS = 10_000
+LOST_TRANSACTION = (
+    ProducerFencedError,
+    ProducerLostError,
+    TransactionAbortableError,
+    TransactionAbortRequiredError,
+    UnknownOutcomeError,
+)
+"""The producer or its transaction is gone, and with it what was sent; whether the tasks are still ours, the group will say."""
+
+
+class StreamThread(Generic[ReportT, PlanT]):
+    """`report` says what this member owns now; `tasks_of` and `fences_of` read a plan: the tasks to have, and the transactional ids of
+    dead owners to fence before.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        config: StreamsConfig,
+        tasks: TaskManager,
+        membership: Membership[ReportT, PlanT],
+        consumer: Consumer,
+        commit: Commit,
+        clock: Clock,
+        *,
+        report: Callable[[], ReportT],
+        tasks_of: Callable[[PlanT], Iterable[TaskId]],
+        fences_of: Callable[[PlanT], Iterable[str]],
+    ) -> None:
+        self.name = name
+        self.phase = ThreadPhase.CREATED
+        self.tasks = tasks
+        self._config = config
+        self._membership = membership
+        self._consumer = consumer
+        self._commit = commit
+        self._clock = clock
+        self._report = report
+        self._tasks_of = tasks_of
+        self._fences_of = fences_of
+        self._last_commit_ms = clock.now_ms()
+
+    def start(self) -> None:
+        self._transition_to(ThreadPhase.STARTING)
+        self._membership.start(self._report())
+
+    def run_once(self) -> None:
+        """One step. Raises what only the owner can decide about."""
+        try:
+            self._step()
+        except TaskMigratedError as error:
+            log.warning("tasks migrated", thread=self.name, reason=str(error))
+            self.tasks.drop_all()
+        except LOST_TRANSACTION as error:
+            log.warning("transaction lost, going back to the last commit", thread=self.name, reason=str(error))
+            self._rewind()
+
+    def _step(self) -> None:
+        self._hear_group()
+        self.tasks.restore()
+        if self.phase is ThreadPhase.ASSIGNED and self.tasks.all_running:
+            self._transition_to(ThreadPhase.RUNNING)
+        self._poll()
+        self._process()
+        self._punctuate()
+        self._commit_if_due()
+
+    # the group
+
+    def _hear_group(self) -> None:
+        event = self._membership.poll()
+        if event is not None:
+            self._on_event(event)
+
+    def _on_event(self, event: Event[PlanT]) -> None:
+        if isinstance(event, Fatal):
+            raise StreamsError(
+                f"stream thread {self.name} cannot be a member of group {self._config.application_id}: {event.reason}"
+            ) from event.cause
+        log.info("group event", thread=self.name, what=type(event).__name__)
+        if isinstance(event, Rebalancing):
+            # Commit while it is still possible: from the acknowledgement on, until the next plan, it is not.
+            self._commit_now()
+        elif isinstance(event, Assigned):
+            self._transition_to(ThreadPhase.ASSIGNED)
+            for transactional_id in self._fences_of(event.plan):
+                # A dead owner's open transaction would hide its offsets, and what follows it, until it times out.
+                self._membership.fence(transactional_id, FENCE_TIMEOUT_MS)
+            self.tasks.assign(self._tasks_of(event.plan))
+        elif isinstance(event, Lost):
+            self._transition_to(ThreadPhase.ASSIGNED)
+            self.tasks.drop_all()
+        self._membership.acknowledge(event, self._report())
+
+    def _rewind(self) -> None:
+        """If the tasks are no longer ours, reading the committed offsets is harmless, and the group tells us soon."""
+        try:
+            self.tasks.rewind()
+            if self.phase is ThreadPhase.RUNNING:
+                self._transition_to(ThreadPhase.ASSIGNED)
+        except TaskMigratedError:
+            self.tasks.drop_all()
+
+    # records
+
+    def _poll(self) -> None:
+        is_busy = any(task.has_records and task.is_processable() for task in self.tasks.running)
+        timeout_ms = 0 if is_busy else self._config.poll_ms
+        records = self._consumer.poll_batch(timeout_ms, MAX_POLL_RECORDS)
+        if records:
+            self.tasks.add_records(records, self._config.buffered_records_per_partition)
+        for trouble in self._consumer.take_events():
+            log.warning("consumer trouble", thread=self.name, trouble=str(trouble))
+
+    def _process(self) -> None:
+        for task in self.tasks.running:
+            for _ in range(RECORDS_PER_TURN):
+                if not task.process():
+                    break
+        self.tasks.resume_drained(self._config.buffered_records_per_partition)
+
+    def _punctuate(self) -> None:
+        for task in self.tasks.running:
+            task.punctuate_stream_time()
+            task.punctuate_wall_clock()
+
+    # commit
+
+    def _commit_if_due(self) -> None:
+        running = self.tasks.running
+        now_ms = self._clock.now_ms()
+        is_due = now_ms - self._last_commit_ms >= self._config.effective_commit_interval_ms
+        if is_due or any(task.commit_requested for task in running) or self._has_too_much_uncommitted():
+            self._commit_now()
+
+    def _has_too_much_uncommitted(self) -> bool:
+        return sum(t.uncommitted_bytes for t in self.tasks.running) > self._config.statestore_uncommitted_max_bytes
+
+    def _commit_now(self) -> None:
+        if not self._membership.can_commit():
+            return
+        try:
+            self._commit.commit(self.tasks.running)
+        except CommitDeferredError:
+            return  # a rebalance has begun meanwhile; what was prepared goes with the next commit
+        self._last_commit_ms = self._clock.now_ms()
+
+    # the end
+
+    def stop(self) -> None:
+        """Commit, close the tasks, leave the group."""
+        if self.phase is ThreadPhase.DEAD:
+            return
+        if self.phase is not ThreadPhase.CREATED:
+            self._transition_to(ThreadPhase.STOPPING)
+            self._close_tasks()
+        self._close_clients()
+
+    def fail(self) -> None:
+        """Close without committing: something went wrong that a commit would make permanent."""
+        if self.phase not in (ThreadPhase.CREATED, ThreadPhase.STOPPING, ThreadPhase.DEAD):
+            self._transition_to(ThreadPhase.STOPPING)
+        self.tasks.drop_all()
+        self._close_clients()
+
+    def _close_tasks(self) -> None:
+        try:
+            if self._membership.can_commit():
+                self.tasks.release(list(self.tasks.tasks))
+        except StreamsError as error:
+            log.warning("tasks could not be closed cleanly", thread=self.name, error=str(error))
+        self.tasks.drop_all()
+
+    def _close_clients(self) -> None:
+        self._membership.leave("shutdown")
+        self._commit.close()
+        self._consumer.close()
+        self.phase = ThreadPhase.DEAD
+
+    def _transition_to(self, phase: ThreadPhase) -> None:
+        self.phase = checked_transition(self.phase, phase)

@@ -1,0 +1,133 @@
+"""The families of generated scenarios: which operators they mix, which configuration and which script they get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.conformance.recorder.generator import aggregations, inputs, operators, processor_graphs, store_scripts
+from tests.conformance.recorder.generator.draws import Draw, Json
+from tests.conformance.recorder.generator.graph import Graph
+from tests.conformance.recorder.generator.operators import Operator
+
+STATELESS: dict[Operator, int] = {
+    operators.filtered: 3,
+    operators.mapped_values: 4,
+    operators.mapped: 3,
+    operators.flat_mapped: 2,
+    operators.peeked: 1,
+    operators.merged: 3,
+    operators.split: 2,
+    operators.repartitioned: 2,
+    operators.processed: 2,
+    operators.through_topic: 1,
+}
+TABLES: dict[Operator, int] = {
+    operators.filtered: 3,
+    operators.mapped_values: 4,
+    operators.transformed: 2,
+    operators.table_joined: 4,
+    aggregations.table_aggregated: 3,
+    operators.to_stream: 1,
+    operators.to_table: 2,
+    operators.mapped: 1,
+}
+JOINS: dict[Operator, int] = {
+    operators.stream_table_joined: 6,
+    operators.global_joined: 3,
+    operators.table_joined: 2,
+    operators.mapped: 3,
+    operators.mapped_values: 2,
+    operators.filtered: 1,
+    operators.repartitioned: 1,
+    operators.to_table: 1,
+    operators.to_stream: 1,
+    operators.merged: 1,
+    aggregations.aggregated: 1,
+}
+AGGREGATIONS: dict[Operator, int] = {
+    aggregations.aggregated: 6,
+    operators.to_stream: 3,
+    operators.mapped: 2,
+    operators.mapped_values: 2,
+    operators.filtered: 2,
+    operators.flat_mapped: 1,
+    aggregations.table_aggregated: 1,
+    operators.counted_in_store: 1,
+}
+WINDOWS: dict[Operator, int] = {
+    aggregations.windowed: 6,
+    operators.to_stream: 2,
+    operators.filtered: 1,
+    operators.mapped_values: 1,
+    operators.mapped: 1,
+    aggregations.aggregated: 1,
+    aggregations.table_aggregated: 1,
+}
+ANYTHING: dict[Operator, int] = {}
+for _weights in (STATELESS, TABLES, JOINS, AGGREGATIONS, WINDOWS):
+    for _operator, _weight in _weights.items():
+        ANYTHING[_operator] = ANYTHING.get(_operator, 0) + _weight
+
+
+def _config(draw: Draw) -> dict[str, Json]:
+    config: dict[str, Json] = {"application.id": "app", "default.key.serde": "string", "default.value.serde": "string"}
+    config |= draw.maybe(30, **{"statestore.cache.max.bytes": 0})
+    config |= draw.maybe(12, **{"dsl.store.suppliers.class": "in_memory"})
+    return config
+
+
+def _finished(draw: Draw, graph: Graph, *, steps: int, pace: int, advance_percent: int = 4) -> Json:
+    """Sinks for what the last nodes yield, and a script for the sources."""
+    read = {op.get("on") for op in graph.ops} | {op.get("with") for op in graph.ops}
+    for node in list(graph.nodes):
+        if node.id in read and not draw.chance(15):
+            continue
+        if node.kind == "table":
+            node = graph.table_to_stream(node)
+        if node.kind == "stream":
+            graph.sink(node)
+    return {
+        "topics": graph.sources | graph.outputs,
+        "topology": graph.ops,
+        **draw.maybe(10, wall_clock=1000),
+        "steps": inputs.script(draw, graph.sources, steps=steps, pace=pace, advance_percent=advance_percent),
+    }
+
+
+def _chain(weights: dict[Operator, int], starts: dict[Operator, int], least: int, most: int) -> Callable[[Draw], Json]:
+    """A family whose topologies begin with some sources and go on with `least` to `most` operators."""
+
+    def family(draw: Draw) -> Json:
+        graph = Graph(draw)
+        for _ in range(draw.between(1, 3)):
+            draw.weighted(starts)(graph)
+        wanted = draw.between(least, most)
+        for _ in range(40):
+            if wanted == 0:
+                break
+            wanted -= draw.weighted(weights)(graph)
+        pace = draw.one(2, 4, 10, 10) if weights is not WINDOWS else draw.one(3, 3, 8, 8, 15_000)
+        return {"config": _config(draw), **_finished(draw, graph, steps=draw.between(10, 24), pace=pace)}
+
+    return family
+
+
+def _stream(graph: Graph) -> bool:
+    return operators.stream(graph, graph.draw.weighted({"string": 9, "long": 1, "int": 1, "double": 1}))
+
+
+def _with_config(family: Callable[[Draw], Json]) -> Callable[[Draw], Json]:
+    return lambda draw: {"config": _config(draw), **family(draw)}
+
+
+_ALL_SOURCES: dict[Operator, int] = {_stream: 4, operators.table: 3, operators.global_table: 1}
+FAMILIES: dict[str, Callable[[Draw], Json]] = {
+    "stateless": _chain(STATELESS, {_stream: 1}, 3, 9),
+    "table": _chain(TABLES, {operators.table: 3, _stream: 1}, 2, 7),
+    "aggregate": _chain(AGGREGATIONS, {_stream: 1}, 2, 6),
+    "window": _chain(WINDOWS, {_stream: 1}, 1, 4),
+    "join": _chain(JOINS, _ALL_SOURCES, 3, 7),
+    "chain": _chain(ANYTHING, _ALL_SOURCES, 4, 11),
+    "store": _with_config(store_scripts.scenario),
+    "papi": _with_config(processor_graphs.scenario),
+}

@@ -1,0 +1,107 @@
+"""Random topologies of the Processor API: sources, processors that share stores, punctuation, routed children, sinks."""
+
+from __future__ import annotations
+
+from tests.conformance.recorder.generator import inputs
+from tests.conformance.recorder.generator.draws import Draw, Json
+
+_TEXTS = {"key": "string", "value": "string"}
+
+
+class ProcessorGraph:
+    def __init__(self, draw: Draw) -> None:
+        self.draw = draw
+        self.ops: list[Json] = []
+        self.parents: list[str] = []
+        self.stores: list[str] = []
+        self.sources: dict[str, Json] = {}
+        self.outputs: dict[str, Json] = {}
+
+    def add_source(self) -> None:
+        draw = self.draw
+        topics = [draw.fresh("in") for _ in range(draw.weighted({1: 5, 2: 1}))]
+        name = draw.fresh("src")
+        fields = draw.maybe(20, extractor=draw.one("fail", "log_and_skip", "use_partition_time")) | draw.maybe(10, reset="earliest")
+        self.ops.append({"op": "add_source", "name": name, "topics": topics, **fields})
+        self.sources |= dict.fromkeys(topics, _TEXTS)
+        self.parents.append(name)
+
+    def add_store(self) -> None:
+        draw = self.draw
+        spec = {"name": draw.fresh("st"), "kind": draw.one("kv", "kv", "timestamped_kv"), **_TEXTS}
+        spec |= draw.maybe(40, memory=True) | draw.maybe(40, caching=True) | draw.maybe(15, logging=False)
+        self.ops.append({"op": "add_state_store", "store": spec})
+        self.stores.append(str(spec["name"]))
+
+    def add_processor(self) -> None:
+        draw = self.draw
+        name = draw.fresh("p")
+        stateful = bool(self.stores) and draw.chance(55)
+        spec = self._stateful() if stateful else self._stateless()
+        self.ops.append({"op": "add_processor", "name": name, "processor": spec, "parents": draw.some(self.parents, 2)})
+        if stateful:
+            self.ops.append({"op": "connect", "processor": name, "stores": [spec["store"]]})
+        if spec["name"] != "put":
+            self.parents.append(name)
+
+    def _stateful(self) -> Json:
+        draw = self.draw
+        spec = {"name": draw.one("dedup", "put", "lookup", "buffer"), "store": draw.of(self.stores)}
+        if spec["name"] == "buffer":
+            spec |= {"type": draw.one("stream_time", "wall_clock"), "interval": draw.one(5, 10, 25)}
+        return spec
+
+    def _stateless(self) -> Json:
+        draw = self.draw
+        name = draw.one("punctuate", "apply", "header", "with_timestamp", "commit")
+        if name == "punctuate":
+            kind = draw.one("stream_time", "wall_clock")
+            spec = {"name": name, "type": kind, "interval": draw.one(3, 5, 10, 25)}
+            return spec | draw.maybe(30, start=draw.one(0, 4, 50)) | draw.maybe(30, limit=draw.between(1, 3))
+        return {
+            "apply": {
+                "name": "apply",
+                "fn": ["list", ["pair", "$k", ["tail", ["concat", "$v", "/", "$stream_time", "/", "$offset"], 12]]],
+            },
+            "header": {"name": "header", "key": draw.one("h", "x"), "value": "1"},
+            "with_timestamp": {"name": "with_timestamp", "plus": draw.one(1, 10, 1000)},
+            "commit": {"name": "commit"},
+        }[name]
+
+    def add_sink(self) -> None:
+        draw = self.draw
+        fields: dict[str, Json] = {"topic": draw.fresh("out")}
+        self.outputs[fields["topic"]] = _TEXTS
+        if draw.chance(20):
+            other = draw.fresh("out")
+            self.outputs[other] = _TEXTS
+            fields = {"topic_fn": ["if", ["is_null", "$v"], other, fields["topic"]]}
+        self.ops.append({"op": "add_sink", "name": draw.fresh("snk"), "parents": draw.some(self.parents, 2), **fields})
+
+
+def scenario(draw: Draw) -> Json:
+    graph = ProcessorGraph(draw)
+    for _ in range(draw.between(1, 2)):
+        graph.add_source()
+    for _ in range(draw.between(0, 2)):
+        graph.add_store()
+    for _ in range(draw.between(1, 4)):
+        graph.add_processor()
+    for _ in range(draw.between(1, 2)):
+        graph.add_sink()
+    return {
+        "api": "papi",
+        "topics": graph.sources | graph.outputs,
+        "topology": _without_loose_stores(graph.ops),
+        **draw.maybe(40, wall_clock=draw.one(3, 1000, 1_700_000_000_000)),
+        "steps": inputs.script(draw, graph.sources, steps=draw.between(8, 22), pace=draw.one(3, 10), advance_percent=20, value_of=_non_null_key),
+    }
+
+
+def _non_null_key(draw: Draw, serde: Json) -> Json:
+    return inputs.content(draw, serde)
+
+
+def _without_loose_stores(ops: list[Json]) -> list[Json]:
+    used = {store for op in ops if op["op"] == "connect" for store in op["stores"]}
+    return [op for op in ops if op["op"] != "add_state_store" or op["store"]["name"] in used]

@@ -1,0 +1,126 @@
+"""The data-plane clients on the development broker: made by factories, closed when the test is over."""
+
+import os
+import signal
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from streamfleet.ids import TopicPartition
+from streamfleet.kafka.admin import KafkaAdmin
+from streamfleet.kafka.client_settings import ClientSettings
+from streamfleet.kafka.consumer import KafkaConsumer
+from streamfleet.kafka.producer import PlainProducer
+from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
+from streamfleet.ports import TopicToCreate
+
+WAIT_MS = 20_000
+
+
+class Clients:
+    """Makes clients of one broker and remembers to close them."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self._opened: list = []
+
+    def settings(self, **more) -> ClientSettings:
+        return ClientSettings.from_mapping({"bootstrap.servers": self.bootstrap_servers, **more})
+
+    def consumer(self, role="main", *, exactly_once=True, **more) -> KafkaConsumer:
+        made = self.settings(**more).consumer(role, group_id="app", client_id="c", exactly_once=exactly_once)
+        return self._keep(KafkaConsumer(made))
+
+    def producer(self, *, max_message_bytes=None, **more) -> PlainProducer:
+        made = self.settings(**more).producer(client_id="p", max_message_bytes=max_message_bytes)
+        return self._keep(PlainProducer(made))
+
+    def transactional(self, transactional_id=None, *, tracked=(), blame=False, limit=None, init=True, **more):
+        name = transactional_id or f"txn-{uuid.uuid4().hex[:8]}"
+        made = self.settings(**more).transactional_producer(
+            client_id="t", transactional_id=name, max_message_bytes=limit
+        )
+        producer = self._keep(KafkaTransactionalProducer(made, tracked=tracked, blame_single_records=blame))
+        if init:
+            producer.init(WAIT_MS)
+        return producer
+
+    def close(self) -> None:
+        for client in self._opened:
+            client.close()
+
+    def _keep(self, client):
+        self._opened.append(client)
+        return client
+
+
+@pytest.fixture
+def clients(broker) -> Iterator[Clients]:
+    made = Clients(broker.bootstrap_servers)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def admin(broker) -> Iterator[KafkaAdmin]:
+    settings = ClientSettings.from_mapping({"bootstrap.servers": broker.bootstrap_servers})
+    opened = KafkaAdmin(settings.admin(client_id="tests"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def new_topic(admin):
+    def make(partitions=1, **configs) -> str:
+        name = f"topic-{uuid.uuid4().hex[:8]}"
+        settings = {key.replace("_", "."): str(value) for key, value in configs.items()}
+        assert admin.create_topics([TopicToCreate(name, partitions, settings)]) == {name}
+        return name
+
+    return make
+
+
+@pytest.fixture
+def read():
+    """Reads until there are `count` records; fails with what there was."""
+
+    def read(consumer, count, *, max_records=500):
+        records: list = []
+        deadline = time.monotonic() + WAIT_MS / 1000
+        while len(records) < count:
+            assert time.monotonic() < deadline, (len(records), consumer.take_events())
+            records += consumer.poll_batch(200, max_records)
+        return records
+
+    return read
+
+
+@pytest.fixture
+def read_topic(clients, read):
+    """The first records of a topic with one partition, as a reader of committed data sees them."""
+
+    def read_topic(topic, count, *, exactly_once=True):
+        consumer = clients.consumer(exactly_once=exactly_once)
+        consumer.assign({TopicPartition(topic, 0): 0})
+        return read(consumer, count)
+
+    return read_topic
+
+
+@pytest.fixture
+def frozen_broker(broker):
+    """A context in which the broker is stopped in its tracks: connections stay, answers do not come."""
+
+    @contextmanager
+    def frozen():
+        pid = int((broker.nodes[0].directory / "jvm.pid").read_text())
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    return frozen
