@@ -188,6 +188,8 @@ class StreamsConfig:
     """How often a member tells the group that it lives; also how soon it hears of a rebalance."""
     max_poll_interval_ms: int = _setting("max.poll.interval.ms", 300_000, _at_least(1, _milliseconds))
     """After which a member whose thread makes no step leaves the group."""
+    task_timeout_ms: int = _setting("task.timeout.ms", 300_000, _at_least(0, _milliseconds))
+    """How long a broker may be away before the app gives up."""
     repartition_purge_interval_ms: int = _setting("repartition.purge.interval.ms", 30_000, _at_least(0, _milliseconds))
     """How often processed records are deleted from repartition topics."""
     num_stream_threads: int = _setting("num.stream.threads", 1, _at_least(1))

@@ -43,7 +43,9 @@ Assignor = Callable[[Snapshot], GroupAssignment]
 class StreamsProtocol:
     """Implements streamfleet.kafka.group_protocol.GroupProtocol[MemberReport, Plan]."""
 
-    def __init__(self, incarnation: str, *, num_standby_replicas: int = 0, assignor: Assignor = sticky.assign) -> None:
+    def __init__(
+        self, incarnation: str | None = None, *, num_standby_replicas: int = 0, assignor: Assignor = sticky.assign
+    ) -> None:
         """`incarnation` is another one at every start of the process; None: a random one."""
         self._incarnation = incarnation or secrets.token_hex(8)
         self._num_standby_replicas = num_standby_replicas

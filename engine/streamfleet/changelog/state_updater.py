@@ -15,6 +15,7 @@ from typing import Protocol
 import structlog
 
 from streamfleet.errors import StreamsError, TaskCorruptedError
+from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.ports import Admin, Consumer, OffsetKind, OffsetOutOfRange
 from streamfleet.records import RawRecord
@@ -57,9 +58,10 @@ class RestoreProgress:
 
 
 class StateUpdater:
-    def __init__(self, consumer: Consumer, admin: Admin) -> None:
+    def __init__(self, consumer: Consumer, admin: Admin, failpoints: Failpoints) -> None:
         self._consumer = consumer
         self._admin = admin
+        self._failpoints = failpoints
         self._progress: dict[TaskId, RestoreProgress] = {}
         self._owners: dict[TopicPartition, TaskId] = {}
         self._restored: list[RestorableTask] = []
@@ -100,7 +102,8 @@ class StateUpdater:
             if partition.topic in task.source_changelogs:
                 ends[partition] = min(ends[partition], committed.get(partition, 0))
         starts = {
-            partition: earliest[partition] if position is None else position for partition, position in positions.items()
+            partition: earliest[partition] if position is None else position
+            for partition, position in positions.items()
         }
         return starts, ends
 
@@ -146,6 +149,7 @@ class StateUpdater:
         end = progress.ends[partition]
         wanted = [record for record in records if record.offset < end]
         if wanted:
+            self._failpoints.hit("in_restore_batch")
             try:
                 progress.task.restore(partition, wanted, wanted[-1].offset)
             except StreamsError as error:
@@ -159,7 +163,9 @@ class StateUpdater:
         for task_id, progress in list(self._progress.items()):
             for partition in progress.ends:
                 if partition in self._owners:
-                    progress.positions[partition] = max(progress.positions[partition], self._consumer.position(partition))
+                    progress.positions[partition] = max(
+                        progress.positions[partition], self._consumer.position(partition)
+                    )
             if progress.is_complete:
                 del self._progress[task_id]
                 self._release(task_id)
@@ -191,4 +197,3 @@ class StateUpdater:
 
     def close(self) -> None:
         self._consumer.close()
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamfleet.commit.api import GroupOffsets
+from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TopicPartition
 from streamfleet.ports import Admin, ClientProducer, OffsetKind, Producer
 from streamfleet.task.offsets import CommittedOffset
@@ -14,10 +15,11 @@ FLUSH_TIMEOUT_MS = 60_000
 
 
 class AtLeastOnceCommit:
-    def __init__(self, producer: ClientProducer, admin: Admin, offsets: GroupOffsets) -> None:
+    def __init__(self, producer: ClientProducer, admin: Admin, offsets: GroupOffsets, failpoints: Failpoints) -> None:
         self._producer = producer
         self._admin = admin
         self._offsets = offsets
+        self._failpoints = failpoints
 
     @property
     def producer(self) -> Producer:
@@ -33,14 +35,18 @@ class AtLeastOnceCommit:
         offsets: dict[TopicPartition, CommittedOffset] = {}
         for task in committing:
             offsets |= task.prepare_commit()
+        self._failpoints.hit("after_produce")
         self._producer.flush(FLUSH_TIMEOUT_MS)
+        self._failpoints.hit("after_flush")
         for failure in self._producer.take_failures():
             committing[0].handle_delivery_failure(failure.record, failure.error)
         reached = self._changelog_offsets(committing)
         if offsets:
             self._offsets.commit(offsets)
+        self._failpoints.hit("after_send_offsets")
         for task in committing:
             task.post_commit({topic: reached[partition] for topic, partition in task.changelogs.items()})
+        self._failpoints.hit("after_store_write")
         return offsets
 
     def _changelog_offsets(self, tasks: Sequence[StreamTask]) -> dict[TopicPartition, int]:

@@ -12,6 +12,7 @@ import structlog
 
 from streamfleet.commit.api import GroupOffsets
 from streamfleet.errors import StreamsError
+from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TopicPartition
 from streamfleet.ports import Producer, TransactionalProducer
 from streamfleet.records import ProducerRecord
@@ -26,9 +27,12 @@ TIMEOUT_MS = 30_000
 class ExactlyOnceCommit:
     """`make_producer` makes a new client with this thread's transactional id; it is called again after every failure."""
 
-    def __init__(self, make_producer: Callable[[], TransactionalProducer], offsets: GroupOffsets) -> None:
+    def __init__(
+        self, make_producer: Callable[[], TransactionalProducer], offsets: GroupOffsets, failpoints: Failpoints
+    ) -> None:
         self._make_producer = make_producer
         self._offsets = offsets
+        self._failpoints = failpoints
         self._current: TransactionalProducer | None = None
         self._gate = _TransactionGate(self._in_transaction)
 
@@ -42,6 +46,7 @@ class ExactlyOnceCommit:
         self._drop()
         self._current = self._make_producer()
         self._current.init(TIMEOUT_MS)
+        self._failpoints.hit("after_init_txn")
 
     def commit(self, tasks: Sequence[StreamTask]) -> dict[TopicPartition, CommittedOffset]:
         committing = [task for task in tasks if task.commit_needed]
@@ -51,23 +56,29 @@ class ExactlyOnceCommit:
         offsets: dict[TopicPartition, CommittedOffset] = {}
         for task in committing:
             offsets |= task.prepare_commit()
+        self._failpoints.hit("after_produce")
         producer.flush(TIMEOUT_MS)
+        self._failpoints.hit("after_flush")
         for failure in producer.take_failures():
             committing[0].handle_delivery_failure(failure.record, failure.error)
         reached = producer.last_offsets()
         if offsets:
             self._offsets.commit_in_transaction(producer.identity, offsets)
+        self._failpoints.hit("after_send_offsets")
         self._end(producer, has_offsets=bool(offsets))
         for task in committing:
             ends = {topic: reached[p] for topic, p in task.changelogs.items() if p in reached}
             task.post_commit(ends)
+        self._failpoints.hit("after_store_write")
         return offsets
 
     def _end(self, producer: TransactionalProducer, *, has_offsets: bool) -> None:
         has_sent = producer.has_sent
+        self._failpoints.hit("before_end_txn")
         producer.commit(TIMEOUT_MS)
         if has_offsets and not has_sent:
             self._offsets.end_transaction(producer.identity, commit=True)
+        self._failpoints.hit("after_end_txn")
 
     def abort(self) -> None:
         """Abort, and if that fails too, leave it to the next owner of the transactional id."""

@@ -12,6 +12,7 @@ import structlog
 from streamfleet.clock import Clock, SystemClock
 from streamfleet.config import StreamsConfig
 from streamfleet.errors import ConfigError, StreamsError
+from streamfleet.failpoints import Failpoints, NoFailpoints
 from streamfleet.kafka_streams.driver import ThreadDriver
 from streamfleet.kafka_streams.states import ClientState, checked_transition
 from streamfleet.kafka_streams.wiring import Wiring
@@ -30,16 +31,26 @@ StateListener = Callable[[ClientState, ClientState], None]
 class KafkaStreams:
     """Runs a topology on a cluster, until `close()` or until a thread fails."""
 
-    def __init__(self, topology: Topology, config: StreamsConfig | None = None, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        config: StreamsConfig | None = None,
+        *,
+        clock: Clock | None = None,
+        failpoints: Failpoints | None = None,
+    ) -> None:
         chosen = config or topology.config
         if chosen is None:
-            raise ConfigError("the app has no configuration", hint="pass a StreamsConfig with application_id and brokers")
+            raise ConfigError(
+                "the app has no configuration", hint="pass a StreamsConfig with application_id and brokers"
+            )
         if topology.global_stores:
             names = ", ".join(topology.global_stores)
             raise StreamsError(f"global stores run in the test driver only so far: {names}")
         self._topology = topology
         self._config = chosen
         self._clock = clock or SystemClock()
+        self._failpoints = failpoints or NoFailpoints()
         self._metrics = Metrics()
         self._directory = StateDirectory(chosen.state_dir, chosen.application_id)
         self._wiring: Wiring | None = None
@@ -69,7 +80,13 @@ class KafkaStreams:
         try:
             process_id = load_process_id(self._directory.path)
             self._wiring = Wiring(
-                self._topology, self._config, self._directory, process_id, self._clock, self._metrics
+                self._topology,
+                self._config,
+                self._directory,
+                process_id,
+                self._clock,
+                self._metrics,
+                self._failpoints,
             )
             factory = self._wiring.task_factory({})
             for number in range(self._config.num_stream_threads):
@@ -112,7 +129,9 @@ class KafkaStreams:
     def clean_up(self) -> None:
         """Delete the app's local state; only while it is not running. It will be restored from the changelogs."""
         if self._state not in (ClientState.CREATED, ClientState.NOT_RUNNING, ClientState.ERROR):
-            raise StreamsError(f"local state cannot be deleted while the app is {self._state.value}", hint="close it first")
+            raise StreamsError(
+                f"local state cannot be deleted while the app is {self._state.value}", hint="close it first"
+            )
         self._directory.lock()
         try:
             self._directory.wipe()

@@ -21,7 +21,9 @@ JOIN_SECONDS = 10.0
 class ThreadDriver:
     """Steps one StreamThread and its membership until it is told to stop or one of them fails."""
 
-    def __init__(self, parts: ThreadParts, on_step: Callable[[], None], on_failure: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, parts: ThreadParts, on_step: Callable[[], None], on_failure: Callable[[Exception], None]
+    ) -> None:
         self.thread = parts.thread
         self._membership = parts.membership
         self._on_step = on_step

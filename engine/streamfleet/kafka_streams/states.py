@@ -1,11 +1,11 @@
 """The life of a KafkaStreams client.
 
-    CREATED ── start ──> REBALANCING <──────────────> RUNNING
-       │                     │   (all tasks of all threads)  │
-       │                     ├─────────── close ─────────────┤
-       │                     v                               v
-       └── close ──> NOT_RUNNING <── PENDING_SHUTDOWN <──────┘
-                             REBALANCING, RUNNING ── a thread failed ──> PENDING_ERROR ──> ERROR
+CREATED ── start ──> REBALANCING <──────────────> RUNNING
+   │                     │   (all tasks of all threads)  │
+   │                     ├─────────── close ─────────────┤
+   │                     v                               v
+   └── close ──> NOT_RUNNING <── PENDING_SHUTDOWN <──────┘
+                         REBALANCING, RUNNING ── a thread failed ──> PENDING_ERROR ──> ERROR
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ class ClientState(enum.Enum):
 
 TRANSITIONS: dict[ClientState, frozenset[ClientState]] = {
     ClientState.CREATED: frozenset({ClientState.REBALANCING, ClientState.NOT_RUNNING, ClientState.PENDING_ERROR}),
-    ClientState.REBALANCING: frozenset(
-        {ClientState.RUNNING, ClientState.PENDING_SHUTDOWN, ClientState.PENDING_ERROR}
-    ),
+    ClientState.REBALANCING: frozenset({ClientState.RUNNING, ClientState.PENDING_SHUTDOWN, ClientState.PENDING_ERROR}),
     ClientState.RUNNING: frozenset({ClientState.REBALANCING, ClientState.PENDING_SHUTDOWN, ClientState.PENDING_ERROR}),
     ClientState.PENDING_SHUTDOWN: frozenset({ClientState.NOT_RUNNING, ClientState.PENDING_ERROR}),
     ClientState.NOT_RUNNING: frozenset(),

@@ -21,6 +21,7 @@ from streamfleet.commit.at_least_once import AtLeastOnceCommit
 from streamfleet.commit.exactly_once import ExactlyOnceCommit
 from streamfleet.config import StreamsConfig
 from streamfleet.errors import ConfigError
+from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TaskId
 from streamfleet.kafka.admin import KafkaAdmin
 from streamfleet.kafka.client_settings import ClientSettings
@@ -63,6 +64,7 @@ class Wiring:
         process_id: str,
         clock: Clock,
         metrics: Metrics,
+        failpoints: Failpoints,
     ) -> None:
         self._topology = topology
         self._config = config
@@ -70,6 +72,7 @@ class Wiring:
         self._process_id = process_id
         self._clock = clock
         self._metrics = metrics
+        self._failpoints = failpoints
         self._settings = ClientSettings.from_mapping(_client_mapping(config))
         self.admin = KafkaAdmin(self._settings.admin(client_id=f"{config.application_id}-admin"))
         self._changelogs: frozenset[str] = frozenset()
@@ -102,8 +105,8 @@ class Wiring:
         offsets = MemberOffsets(membership)
         commit = self._commit(number, offsets)
         consumer = self._consumer("main", name)
-        updater = StateUpdater(self._consumer("restore", name), self.admin)
-        tasks = TaskManager(factory, consumer, self.admin, updater, commit, offsets)
+        updater = StateUpdater(self._consumer("restore", name), self.admin, self._failpoints)
+        tasks = TaskManager(factory, consumer, self.admin, updater, commit, offsets, self._failpoints)
         members = _Reports(factory, tasks, self._process_id, self._topology_hash(), self._transactional_id(number))
         thread = StreamThread(
             name,
@@ -116,6 +119,7 @@ class Wiring:
             report=members.report,
             tasks_of=members.tasks_of,
             fences_of=lambda plan: plan.fence,
+            failpoints=self._failpoints,
         )
         return ThreadParts(thread, membership, wake)
 
@@ -138,12 +142,15 @@ class Wiring:
     def _commit(self, number: int, offsets: MemberOffsets) -> Commit:
         client_id = f"{self._config.application_id}-{number}-producer"
         if not self._config.is_exactly_once:
-            return AtLeastOnceCommit(PlainProducer(self._settings.producer(client_id=client_id)), self.admin, offsets)
+            producer = PlainProducer(self._settings.producer(client_id=client_id))
+            return AtLeastOnceCommit(producer, self.admin, offsets, self._failpoints)
         transactional_id = self._transactional_id(number)
         assert transactional_id is not None
         settings = self._settings.transactional_producer(client_id=client_id, transactional_id=transactional_id)
         settings["transaction.timeout.ms"] = self._config.transaction_timeout_ms
-        return ExactlyOnceCommit(lambda: KafkaTransactionalProducer(settings, tracked=self._changelogs), offsets)
+        return ExactlyOnceCommit(
+            lambda: KafkaTransactionalProducer(settings, tracked=self._changelogs), offsets, self._failpoints
+        )
 
     def _consumer(self, role: Any, name: str) -> KafkaConsumer:
         return KafkaConsumer(

@@ -16,10 +16,16 @@ from streamfleet.clock import Clock
 from streamfleet.commit.api import Commit
 from streamfleet.config import StreamsConfig
 from streamfleet.errors import StreamsError
+from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TaskId
-from streamfleet.kafka.client_errors import ProducerLostError, TransactionAbortRequiredError
+from streamfleet.kafka.client_errors import (
+    BrokerUnavailableError,
+    ProducerLostError,
+    TransactionAbortRequiredError,
+)
 from streamfleet.kafka.errors import (
     CommitDeferredError,
+    GroupTimeoutError,
     ProducerFencedError,
     TaskMigratedError,
     TransactionAbortableError,
@@ -46,11 +52,12 @@ LOST_TRANSACTION = (
     UnknownOutcomeError,
 )
 """The producer or its transaction is gone, and with it what was sent; whether the tasks are still ours, the group will say."""
+BROKER_AWAY = (BrokerUnavailableError, GroupTimeoutError)
 
 
 class StreamThread(Generic[ReportT, PlanT]):
-    """`report` says what this member owns now; `tasks_of` and `fences_of` read a plan: the tasks to have, and the transactional ids of
-    dead owners to fence before.
+    """`report` says what this member owns now; `tasks_of` and `fences_of` read a plan: the tasks to have, and the transactional ids
+    of dead owners to fence before.
     """
 
     def __init__(
@@ -66,6 +73,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         report: Callable[[], ReportT],
         tasks_of: Callable[[PlanT], Iterable[TaskId]],
         fences_of: Callable[[PlanT], Iterable[str]],
+        failpoints: Failpoints,
     ) -> None:
         self.name = name
         self.phase = ThreadPhase.CREATED
@@ -78,7 +86,11 @@ class StreamThread(Generic[ReportT, PlanT]):
         self._report = report
         self._tasks_of = tasks_of
         self._fences_of = fences_of
+        self._failpoints = failpoints
         self._last_commit_ms = clock.now_ms()
+        self._event: Event[PlanT] | None = None
+        self._must_rewind = False
+        self._away_since_ms: int | None = None
 
     def start(self) -> None:
         self._transition_to(ThreadPhase.STARTING)
@@ -88,15 +100,33 @@ class StreamThread(Generic[ReportT, PlanT]):
         """One step. Raises what only the owner can decide about."""
         try:
             self._step()
+            self._away_since_ms = None
         except TaskMigratedError as error:
             log.warning("tasks migrated", thread=self.name, reason=str(error))
             self.tasks.drop_all()
         except LOST_TRANSACTION as error:
             log.warning("transaction lost, going back to the last commit", thread=self.name, reason=str(error))
-            self._rewind()
+            self._must_rewind = True
+        except BROKER_AWAY as error:
+            self._endure(error)
+
+    def _endure(self, error: StreamsError) -> None:
+        """The broker does not answer. Everything in a step can be done again, so it is, until the time-out of a task."""
+        now_ms = self._clock.now_ms()
+        if self._away_since_ms is None:
+            self._away_since_ms = now_ms
+        away_ms = now_ms - self._away_since_ms
+        log.warning("broker does not answer, trying again", thread=self.name, away_ms=away_ms, error=str(error))
+        if away_ms >= self._config.task_timeout_ms:
+            raise error
 
     def _step(self) -> None:
         self._hear_group()
+        if self._must_rewind:
+            self.tasks.rewind()
+            self._must_rewind = False
+            if self.phase is ThreadPhase.RUNNING:
+                self._transition_to(ThreadPhase.ASSIGNED)
         self.tasks.restore()
         if self.phase is ThreadPhase.ASSIGNED and self.tasks.all_running:
             self._transition_to(ThreadPhase.RUNNING)
@@ -108,9 +138,11 @@ class StreamThread(Generic[ReportT, PlanT]):
     # the group
 
     def _hear_group(self) -> None:
-        event = self._membership.poll()
-        if event is not None:
-            self._on_event(event)
+        """An event is kept until it is dealt with: what it asks for may have to be tried again. A later one takes its place."""
+        self._event = self._membership.poll() or self._event
+        if self._event is not None:
+            self._on_event(self._event)
+            self._event = None
 
     def _on_event(self, event: Event[PlanT]) -> None:
         if isinstance(event, Fatal):
@@ -132,15 +164,6 @@ class StreamThread(Generic[ReportT, PlanT]):
             self.tasks.drop_all()
         self._membership.acknowledge(event, self._report())
 
-    def _rewind(self) -> None:
-        """If the tasks are no longer ours, reading the committed offsets is harmless, and the group tells us soon."""
-        try:
-            self.tasks.rewind()
-            if self.phase is ThreadPhase.RUNNING:
-                self._transition_to(ThreadPhase.ASSIGNED)
-        except TaskMigratedError:
-            self.tasks.drop_all()
-
     # records
 
     def _poll(self) -> None:
@@ -149,14 +172,19 @@ class StreamThread(Generic[ReportT, PlanT]):
         records = self._consumer.poll_batch(timeout_ms, MAX_POLL_RECORDS)
         if records:
             self.tasks.add_records(records, self._config.buffered_records_per_partition)
+            self._failpoints.hit("after_poll")
         for trouble in self._consumer.take_events():
             log.warning("consumer trouble", thread=self.name, trouble=str(trouble))
 
     def _process(self) -> None:
+        processed = 0
         for task in self.tasks.running:
             for _ in range(RECORDS_PER_TURN):
                 if not task.process():
                     break
+                processed += 1
+        if processed:
+            self._failpoints.hit("after_process")
         self.tasks.resume_drained(self._config.buffered_records_per_partition)
 
     def _punctuate(self) -> None:

@@ -13,6 +13,7 @@ import structlog
 from streamfleet.changelog.state_updater import StateUpdater
 from streamfleet.commit.api import Commit, GroupOffsets
 from streamfleet.errors import StreamsError, TaskCorruptedError
+from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.ports import Admin, Consumer, OffsetKind
 from streamfleet.records import RawRecord
@@ -23,6 +24,7 @@ from streamfleet.thread.task_factory import TaskFactory
 
 log = structlog.get_logger(__name__)
 
+_RESET_KINDS = {"earliest": OffsetKind.EARLIEST, "latest": OffsetKind.LAST_STABLE}
 RESTORE_WAIT_MS = 100
 """How long a step may wait for changelog records when no task has anything else to do."""
 
@@ -36,6 +38,7 @@ class TaskManager:
         updater: StateUpdater,
         commit: Commit,
         offsets: GroupOffsets,
+        failpoints: Failpoints,
     ) -> None:
         self._factory = factory
         self._consumer = consumer
@@ -43,10 +46,12 @@ class TaskManager:
         self._updater = updater
         self._commit = commit
         self._offsets = offsets
+        self._failpoints = failpoints
         self._tasks: dict[TaskId, StreamTask] = {}
         self._owners: dict[TopicPartition, StreamTask] = {}
         self._committed: dict[TaskId, dict[TopicPartition, CommittedOffset]] = {}
         self._paused: set[TopicPartition] = set()
+        self._wanted: frozenset[TaskId] = frozenset()
 
     @property
     def tasks(self) -> Mapping[TaskId, StreamTask]:
@@ -64,13 +69,14 @@ class TaskManager:
     # assignment
 
     def assign(self, wanted: Iterable[TaskId]) -> None:
-        """Have exactly these tasks: the others are committed and given up first, new ones begin to restore."""
-        target = set(wanted)
-        self.release([task_id for task_id in self._tasks if task_id not in target])
-        added = sorted(target - self._tasks.keys())
-        if added:
-            self._commit.open()
-            self._take_over(added)
+        """Have exactly these tasks: the others are committed and given up first, new ones begin to restore.
+
+        May be called again after it has failed half way, and goes on then.
+        """
+        self._wanted = frozenset(wanted)
+        self.release([task_id for task_id in self._tasks if task_id not in self._wanted])
+        self._take_over_missing()
+        self._failpoints.hit("after_assign")
 
     def release(self, task_ids: Iterable[TaskId]) -> None:
         """Commit tasks and close them cleanly."""
@@ -85,24 +91,29 @@ class TaskManager:
 
     def drop_all(self) -> None:
         """Somebody else may own the tasks by now: close them without committing anything."""
+        self._wanted = frozenset()
+        self._discard_all()
+
+    def rewind(self) -> None:
+        """The transaction is lost, but the tasks are still ours: go back to the committed offsets and begin again.
+
+        May be called again after it has failed half way.
+        """
+        self._discard_all()
+        self._take_over_missing()
+
+    def _discard_all(self) -> None:
         self._commit.abort()
         for task in list(self._tasks.values()):
             self._forget(task)
             self._discard(task)
             self._close(task)
 
-    def rewind(self) -> None:
-        """The transaction was aborted, but the tasks are still ours: go back to the committed offsets and begin again."""
-        self._commit.abort()
+    def _take_over_missing(self) -> None:
+        task_ids = sorted(self._wanted - self._tasks.keys())
+        if not task_ids:
+            return
         self._commit.open()
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            self._forget(task)
-            self._discard(task)
-            self._close(task)
-        self._take_over([task.task_id for task in tasks])
-
-    def _take_over(self, task_ids: list[TaskId]) -> None:
         inputs = {task_id: self._factory.inputs(task_id) for task_id in task_ids}
         committed = self._offsets.committed([p for partitions in inputs.values() for p in partitions])
         for task_id in task_ids:
@@ -146,8 +157,8 @@ class TaskManager:
 
     def _reset(self, task_id: TaskId, partition: TopicPartition) -> int:
         policy = self._factory.offset_reset(task_id, partition.topic)
-        if policy == "earliest" or policy == "latest":
-            kind = OffsetKind.EARLIEST if policy == "earliest" else OffsetKind.LAST_STABLE
+        kind = _RESET_KINDS.get(str(policy))
+        if kind is not None:
             return self._admin.list_offsets([partition], kind)[partition]
         raise StreamsError(
             f"there is no committed offset for {partition}, and its source says {policy!r}",
@@ -209,5 +220,6 @@ class TaskManager:
         self._tasks.pop(task.task_id, None)
         if task.phase is not TaskPhase.SUSPENDED:
             task.suspend()
+        self._failpoints.hit("before_store_close")
         task.close()
         log.info("task closed", task=str(task.task_id))

@@ -1,11 +1,11 @@
 """The life of a StreamThread.
 
-    CREATED ── start ──> STARTING ── first plan ──> ASSIGNED <──── all tasks restored ────> RUNNING
-                            │                        │   ^                                    │
-                            │                        │   └──────────── new plan, or lost ─────┤
-                            └────────── shutdown ────┴──────────────── shutdown ──────────────┤
-                                                                                              v
-                                                     DEAD <── tasks closed, group left ── STOPPING
+CREATED ── start ──> STARTING ── first plan ──> ASSIGNED <──── all tasks restored ────> RUNNING
+                        │                        │   ^                                    │
+                        │                        │   └──────────── new plan, or lost ─────┤
+                        └────────── shutdown ────┴──────────────── shutdown ──────────────┤
+                                                                                          v
+                                                 DEAD <── tasks closed, group left ── STOPPING
 """
 
 from __future__ import annotations

@@ -76,14 +76,14 @@ _ENDINGS = {
 _ADVANCES = {
     char: width
     for width, chars in (
-        (0.38, "ijl '/I\\|,."),
-        (0.46, ":;-f!()[]"),
-        (0.52, 'tr`"*'),
-        (0.61, "?zcsJ_"),
-        (0.69, "LvxyakEFTeo"),
-        (0.73, "0123456789hnuSYbdgpqCPZ{}$"),
-        (0.87, "BAKRVXUGD#+<=>HN^~OQ&"),
-        (1.1, "w%@MmW…"),
+        (0.39, "ijl '/I\\|,."),
+        (0.47, ":;-f!()[]"),
+        (0.53, 'tr`"*'),
+        (0.62, "?zcsJ_"),
+        (0.71, "LvxyakEFTeo"),
+        (0.74, "0123456789hnuSYbdgpqCPZ{}$"),
+        (0.88, "BAKRVXUGD#+<=>HN^~OQ&"),
+        (1.11, "w%@MmW…"),
     )
     for char in chars
 }

@@ -7,6 +7,7 @@ of their own where they pass one, so they run over no box.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -123,7 +124,8 @@ def _columns(blocks: Blocks, levels: Mapping[str, Sequence[float]]) -> dict[int,
     """As wide as the widest label needs, within reason; steep lines get a wider gap to bend in."""
     widths: dict[int, float] = {}
     for id, column in blocks.columns.items():
-        widths[column] = max(widths.get(column, _MIN_WIDTH), _wanted_width(blocks, id))
+        # Whole pixels: a rounding error must not make a text that fits look too wide.
+        widths[column] = max(widths.get(column, _MIN_WIDTH), math.ceil(_wanted_width(blocks, id)))
     rises: dict[int, float] = {}
     for line in blocks.lines:
         for gap, (here, there) in enumerate(pairwise(levels[line.id]), blocks.columns_of(line)[0]):
