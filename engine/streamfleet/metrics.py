@@ -1,14 +1,23 @@
-"""What the engine counts. Written by tasks, read by the test driver, by the worker's status and by exporters.
+"""What the engine counts. Written by tasks and StreamThreads, read by the test driver, by the worker's status and by exporters.
 
-Counters are plain integers in dicts: a task runs on one thread, and reading a dict from another one is safe.
-`samples()` gives every number as (name, labels, value), the shape Prometheus wants; nothing here knows an exporter.
+Counters are plain integers that one thread writes, once per batch where records are many; reading them from another thread is safe.
+`samples()` gives every number as (name, labels, value), the shape Prometheus wants; nothing here knows an exporter. What each name
+means to people is in the worker's metric catalogue.
 """
 
 from __future__ import annotations
 
+import time
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+Activity = Literal["restore", "poll", "process", "punctuate"]
+"""What a StreamThread spends its time on; commits have a histogram of their own."""
+
+LATENCY_BOUNDS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 class Sample(NamedTuple):
@@ -16,7 +25,7 @@ class Sample(NamedTuple):
 
     name: str
     labels: Mapping[str, str]
-    value: int
+    value: float
 
 
 class Dropped(NamedTuple):
@@ -26,11 +35,84 @@ class Dropped(NamedTuple):
     reason: str
 
 
+class LatencyHistogram:
+    """How often something took how long. The last bucket has no upper bound."""
+
+    def __init__(self, bounds_seconds: tuple[float, ...] = LATENCY_BOUNDS_SECONDS) -> None:
+        self.bounds_seconds = bounds_seconds
+        self.counts = [0] * (len(bounds_seconds) + 1)
+        self.sum_seconds = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self.counts[bisect_left(self.bounds_seconds, seconds)] += 1
+        self.sum_seconds += seconds
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+
+class ThreadCounts:
+    """The numbers of one StreamThread, which alone writes them."""
+
+    def __init__(self) -> None:
+        self.processed_records: dict[int, int] = {}
+        """By number of the SubTopology."""
+        self.polls = 0
+        self.polled_records = 0
+        self.restored_records = 0
+        self.rebalances = 0
+        self.lost_assignments = 0
+        self.lost_transactions = 0
+        self.commit_failures = 0
+        self.commit_latency = LatencyHistogram()
+        self.activity_seconds: dict[Activity, float] = {}
+
+    def add_processed(self, sub_topology: int, records: int) -> None:
+        self.processed_records[sub_topology] = self.processed_records.get(sub_topology, 0) + records
+
+    @contextmanager
+    def timed(self, activity: Activity) -> Iterator[None]:
+        """Add the time that the block takes, however it ends."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - started
+            self.activity_seconds[activity] = self.activity_seconds.get(activity, 0.0) + spent
+
+    @contextmanager
+    def timed_commit(self) -> Iterator[None]:
+        """Observe a commit that succeeds, count one that does not."""
+        started = time.perf_counter()
+        try:
+            yield
+        except BaseException:
+            self.commit_failures += 1
+            raise
+        self.commit_latency.observe(time.perf_counter() - started)
+
+    def samples(self, thread: str) -> Iterator[Sample]:
+        labels = {"thread": thread}
+        for sub_topology, count in list(self.processed_records.items()):
+            yield Sample("processed_records_total", labels | {"sub_topology": str(sub_topology)}, count)
+        for activity, seconds in list(self.activity_seconds.items()):
+            yield Sample("activity_seconds_total", labels | {"activity": activity}, seconds)
+        yield Sample("polls_total", labels, self.polls)
+        yield Sample("polled_records_total", labels, self.polled_records)
+        yield Sample("restored_records_total", labels, self.restored_records)
+        yield Sample("rebalances_total", labels, self.rebalances)
+        yield Sample("lost_assignments_total", labels, self.lost_assignments)
+        yield Sample("lost_transactions_total", labels, self.lost_transactions)
+        yield Sample("commit_failures_total", labels, self.commit_failures)
+
+
 class Metrics:
-    """The numbers of one task, or of all tasks that were given the same object."""
+    """The numbers of one app in this process: of its tasks together, and of each of its StreamThreads."""
 
     def __init__(self) -> None:
         self._dropped: dict[Dropped, int] = {}
+        self._threads: dict[str, ThreadCounts] = {}
 
     def record_dropped(self, operator: str, reason: str) -> None:
         key = Dropped(operator, reason)
@@ -45,6 +127,17 @@ class Metrics:
     def dropped_records_total(self) -> int:
         return sum(self._dropped.values())
 
+    def thread(self, name: str) -> ThreadCounts:
+        """The counters of a StreamThread; one that replaces another of the same name counts on."""
+        return self._threads.setdefault(name, ThreadCounts())
+
+    @property
+    def threads(self) -> Mapping[str, ThreadCounts]:
+        return dict(self._threads)
+
     def samples(self) -> Iterator[Sample]:
+        """Every counter; the histograms of commits are in `threads`."""
         for (operator, reason), count in list(self._dropped.items()):
             yield Sample("dropped_records_total", {"operator": operator, "reason": reason}, count)
+        for name, counts in self.threads.items():
+            yield from counts.samples(name)

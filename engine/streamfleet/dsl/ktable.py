@@ -85,9 +85,10 @@ class KTable(StreamLike[K, V]):
     ) -> KTable[K, V1]:
         """Replace each value by `mapper(value)`, or by `mapper(key, value)` with `with_key=True`. Not called for deletes."""
         function = _mapper("map_values", mapper, takes_key=with_key)
-        spec = self._own_store("map_values", store, materialized, "KTABLE-MAPVALUES-")
+        options = chosen_materialized("map_values", store, materialized)
+        spec = self._own_store(options, "KTABLE-MAPVALUES-")
         operator = TableMapValuesOperator(self, function, None if spec is None else spec.name)
-        return self._derive(operator, spec, name, "KTABLE-MAPVALUES-")
+        return self._derive(operator, options, spec, name, "KTABLE-MAPVALUES-")
 
     def transform_values(
         self,
@@ -100,10 +101,12 @@ class KTable(StreamLike[K, V]):
     ) -> KTable[K, V1]:
         """Replace each value by that of a ValueTransformer of your own, connected to the named stores; also for deletes."""
         check_supplier("transform_values", supplier)
-        spec = self._own_store("transform_values", store, materialized, "KTABLE-TRANSFORMVALUES-")
+        options = chosen_materialized("transform_values", store, materialized)
+        spec = self._own_store(options, None)
         operator = TableTransformOperator(self, supplier, None if spec is None else spec.name)
         brought = tuple(stores_of("transform_values", supplier))
-        return self._derive(operator, spec, name, "KTABLE-TRANSFORMVALUES-", builders=brought, stores=tuple(stores))
+        prefix = "KTABLE-TRANSFORMVALUES-"
+        return self._derive(operator, options, spec, name, prefix, builders=brought, stores=tuple(stores))
 
     # to streams and groups
 
@@ -201,29 +204,30 @@ class KTable(StreamLike[K, V]):
         negate: bool,
     ) -> KTable[K, V]:
         function = checked_function(operator_name, predicate, "predicate", ("key", "value"))
-        spec = self._own_store(operator_name, store, materialized, "KTABLE-FILTER-")
+        options = chosen_materialized(operator_name, store, materialized)
+        spec = self._own_store(options, "KTABLE-FILTER-")
         if spec is not None:
             spec.value_serde = spec.value_serde or self._value_serde
         operator = TableFilterOperator(self, function, negate, None if spec is None else spec.name)
-        table = self._derive(operator, spec, name, "KTABLE-FILTER-")
+        table = self._derive(operator, options, spec, name, "KTABLE-FILTER-")
         table._value_serde = table._value_serde or self._value_serde
         return table
 
-    def _own_store(
-        self, operator: str, store: str | None, materialized: Materialized | None, prefix: str
-    ) -> StoreSpec | None:
-        """The store a derived table is kept in: only if it was named. Options without a name still use up a number."""
-        options = chosen_materialized(operator, store, materialized)
+    def _own_store(self, options: Materialized | None, burned_prefix: str | None) -> StoreSpec | None:
+        """The store a derived table is kept in: only if it was named. Elsewhere than in transform_values, options without a
+        name still use up a number."""
         if options is None:
             return None
         if options.name is None:
-            self._scope.names.burn_store(prefix)
+            if burned_prefix is not None:
+                self._scope.names.burn_store(burned_prefix)
             return None
-        return StoreSpec(options, self._scope.names, prefix, key_serde=self._key_serde)
+        return StoreSpec(options, self._scope.names, "", key_serde=self._key_serde)
 
     def _derive(
         self,
         operator: TableOperator,
+        options: Materialized | None,
         spec: StoreSpec | None,
         name: str | None,
         prefix: str,
@@ -232,8 +236,9 @@ class KTable(StreamLike[K, V]):
         node_name = self._scope.names.node(name, prefix)
         node = ProcessorGraphNode(node_name, operator, spec=spec, **connected)
         self._scope.graph.add(self._node, node)
-        key_serde = self._key_serde if spec is None else spec.key_serde
-        value_serde = None if spec is None else spec.value_serde
+        # The serdes of the options hold for what is read from this table, also where it is not kept.
+        key_serde = self._key_serde if options is None else options.key_serde or self._key_serde
+        value_serde = None if options is None else options.value_serde
         queryable = None if spec is None else spec.queryable_name
         return KTable(self._scope, node, node_name, self._sources, key_serde, value_serde, operator, queryable)
 

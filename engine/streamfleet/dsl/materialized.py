@@ -108,7 +108,7 @@ class StoreSpec:
             return Stores.timestamped_key_value(self.name, kind=kind)
         if not isinstance(supplier, KeyValueStoreBuilder):
             raise _wrong_supplier(supplier, "a key-value store", "Stores.key_value")
-        return supplier.timestamped()
+        return supplier.for_table()
 
     def _may_cache(self) -> bool:
         return True
@@ -159,7 +159,7 @@ class WindowStoreSpec(_WindowedStoreSpec):
         if supplier is not None:
             if not isinstance(supplier, WindowStoreBuilder):
                 raise _wrong_supplier(supplier, "a window store", "Stores.window")
-            return supplier.timestamped()
+            return supplier.for_table()
         builder: WindowStoreBuilder[Any, Any] = Stores.timestamped_window(
             self.name, self._retention_ms, self._size_ms, kind=kind
         )

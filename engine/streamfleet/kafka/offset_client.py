@@ -16,6 +16,7 @@ from streamfleet.kafka.errors import (
     CommitDeferredError,
     FencedInstanceError,
     GroupError,
+    GroupTimeoutError,
     OffsetRejectedError,
     TaskMigratedError,
     UnstableOffsetError,
@@ -65,18 +66,19 @@ class OffsetClient:
         overwrite is not what a new owner may start from.
         """
         deadline_ms = self._clock.now_ms() + timeout_ms
+        unstable: list[TopicPartition] = []
         while partitions:
-            answer = self._line.ask(offset_fetch(self._group_id, partitions), deadline_ms)
+            try:
+                answer = self._line.ask(offset_fetch(self._group_id, partitions), deadline_ms)
+            except GroupTimeoutError as error:
+                raise (_still_open(unstable) if unstable else error) from error
             if answer.code is ErrorCode.NONE:
                 return dict(answer.offsets)
             if answer.code is not ErrorCode.UNSTABLE_OFFSET_COMMIT:
                 raise _fetch_error(answer.code)
+            unstable = [p for p, code in answer.codes.items() if code is ErrorCode.UNSTABLE_OFFSET_COMMIT]
             if self._clock.now_ms() >= deadline_ms:
-                unstable = [p for p, code in answer.codes.items() if code is ErrorCode.UNSTABLE_OFFSET_COMMIT]
-                raise UnstableOffsetError(
-                    f"a transaction with the offsets of {', '.join(map(str, unstable))} is still open",
-                    hint="ask again: it ends with its producer, or with its time-out if its owner is gone",
-                )
+                raise _still_open(unstable)
             self._clock.pause_ms(UNSTABLE_PAUSE_MS)
         return {}
 
@@ -115,6 +117,13 @@ def commit_error(answer: PartitionCodes) -> GroupError:
             f"not allowed to commit: {answer.failed()}", hint="grant READ on the group and on every source topic"
         )
     return OffsetRejectedError(f"offsets were refused: {answer.failed()}", hint="do these partitions still exist?")
+
+
+def _still_open(unstable: Collection[TopicPartition]) -> UnstableOffsetError:
+    return UnstableOffsetError(
+        f"a transaction with the offsets of {', '.join(map(str, unstable))} is still open",
+        hint="ask again: it ends with its producer, or with its time-out if its owner is gone",
+    )
 
 
 def _fetch_error(code: ErrorCode) -> GroupError:

@@ -19,7 +19,9 @@ from streamfleet.kafka_streams.wiring import Wiring
 from streamfleet.metrics import Metrics
 from streamfleet.state.process_id import load_process_id
 from streamfleet.state.state_directory import StateDirectory
+from streamfleet.thread.global_updater import GlobalUpdater
 from streamfleet.thread.thread_phases import ThreadPhase
+from streamfleet.thread.thread_status import ThreadStatus
 from streamfleet.topology.topology import Topology
 
 log = structlog.get_logger(__name__)
@@ -44,9 +46,6 @@ class KafkaStreams:
             raise ConfigError(
                 "the app has no configuration", hint="pass a StreamsConfig with application_id and brokers"
             )
-        if topology.global_stores:
-            names = ", ".join(topology.global_stores)
-            raise StreamsError(f"global stores run in the test driver only so far: {names}")
         self._topology = topology
         self._config = chosen
         self._clock = clock or SystemClock()
@@ -54,6 +53,7 @@ class KafkaStreams:
         self._metrics = Metrics()
         self._directory = StateDirectory(chosen.state_dir, chosen.application_id)
         self._wiring: Wiring | None = None
+        self._globals: GlobalUpdater | None = None
         self._drivers: list[ThreadDriver] = []
         self._state = ClientState.CREATED
         self._changed = threading.Condition()
@@ -72,6 +72,14 @@ class KafkaStreams:
     def metrics(self) -> Metrics:
         return self._metrics
 
+    @property
+    def config(self) -> StreamsConfig:
+        return self._config
+
+    def threads(self) -> list[ThreadStatus]:
+        """What each StreamThread told about itself lately."""
+        return [driver.thread.status for driver in list(self._drivers)]
+
     def start(self) -> None:
         """Check the topics, create the internal ones, join the group; returns before any task runs."""
         if self._state is not ClientState.CREATED:
@@ -88,9 +96,14 @@ class KafkaStreams:
                 self._metrics,
                 self._failpoints,
             )
-            factory = self._wiring.task_factory({})
+            self._globals = self._wiring.global_updater()
+            if self._globals is not None:
+                self._globals.bootstrap()
+            factory = self._wiring.task_factory({} if self._globals is None else self._globals.stores)
             for number in range(self._config.num_stream_threads):
-                parts = self._wiring.thread(number, factory)
+                # One thread keeps the global stores up to date, between two of its own steps.
+                before_step = self._globals.run_once if self._globals is not None and number == 0 else None
+                parts = self._wiring.thread(number, factory, before_step)
                 self._drivers.append(ThreadDriver(parts, self._on_step, self._on_failure))
         except BaseException:
             self._release()
@@ -174,6 +187,9 @@ class KafkaStreams:
             self._listener(state, before)
 
     def _release(self) -> None:
+        if self._globals is not None:
+            self._globals.close()
+            self._globals = None
         if self._wiring is not None:
             self._wiring.close()
             self._wiring = None

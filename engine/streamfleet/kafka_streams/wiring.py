@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from streamfleet.commit.exactly_once import ExactlyOnceCommit
 from streamfleet.config import StreamsConfig
 from streamfleet.errors import ConfigError
 from streamfleet.failpoints import Failpoints
-from streamfleet.ids import TaskId
+from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.kafka.admin import KafkaAdmin
 from streamfleet.kafka.client_settings import ClientSettings
 from streamfleet.kafka.connection import TcpConnector
@@ -36,7 +36,11 @@ from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
 from streamfleet.metrics import Metrics
 from streamfleet.state.api import StateStore
 from streamfleet.state.state_directory import StateDirectory
+from streamfleet.task.global_task import GlobalTask
+from streamfleet.task.store_engines import StoreEngines
+from streamfleet.thread.global_updater import GlobalUpdater
 from streamfleet.thread.member_offsets import MemberOffsets
+from streamfleet.thread.metered_commit import MeteredCommit
 from streamfleet.thread.stream_thread import StreamThread
 from streamfleet.thread.task_factory import TaskFactory
 from streamfleet.thread.task_manager import TaskManager
@@ -78,6 +82,18 @@ class Wiring:
         self._changelogs: frozenset[str] = frozenset()
         self._incarnation = uuid.uuid4().hex
 
+    def global_updater(self) -> GlobalUpdater | None:
+        """What feeds the global stores; None if there are none."""
+        entries = tuple(self._topology.global_stores.values())
+        if not entries:
+            return None
+        engines = StoreEngines(self._directory.path / "global")
+        task = GlobalTask(entries, self._config, clock=self._clock, engines=engines, metrics=self._metrics)
+        manager = InternalTopicManager(self.admin)
+        known = manager.source_topics(self._topology, self._config.application_id)
+        partitions = tuple(TopicPartition(topic, n) for topic in task.topics for n in range(known[topic].partitions))
+        return GlobalUpdater(task, self._consumer("global", self._config.application_id), self.admin, partitions)
+
     def task_factory(self, global_stores: Mapping[str, StateStore]) -> TaskFactory:
         """Find the input topics, create and check the internal ones; the app cannot run without either."""
         manager = InternalTopicManager(self.admin, replication_factor=self._config.replication_factor)
@@ -85,11 +101,12 @@ class Wiring:
         plan = self._topology.plan({name: info.partitions for name, info in sources.items()}, self._config)
         internal = manager.prepare(plan)
         self._changelogs = frozenset(name for part in plan.sub_topologies.values() for name in part.changelog_topics)
-        partitions = {name: info.partitions for name, info in (sources | internal.topics).items()}
+        topics = sources | internal.topics
         return TaskFactory(
             topology=self._topology,
             plan=plan,
-            partitions=partitions,
+            partitions={name: info.partitions for name, info in topics.items()},
+            topic_ids={name: info.topic_id for name, info in topics.items()},
             config=self._config,
             directory=self._directory,
             clock=self._clock,
@@ -97,13 +114,14 @@ class Wiring:
             global_stores=global_stores,
         )
 
-    def thread(self, number: int, factory: TaskFactory) -> ThreadParts:
+    def thread(self, number: int, factory: TaskFactory, before_step: Callable[[], None] | None = None) -> ThreadParts:
         config = self._config
         name = f"{config.application_id}-{number}"
         wake = threading.Event()
         membership = self._membership(number, name, wake)
         offsets = MemberOffsets(membership)
-        commit = self._commit(number, offsets)
+        counts = self._metrics.thread(name)
+        commit = MeteredCommit(self._commit(number, offsets), counts)
         consumer = self._consumer("main", name)
         updater = StateUpdater(self._consumer("restore", name), self.admin, self._failpoints)
         tasks = TaskManager(factory, consumer, self.admin, updater, commit, offsets, self._failpoints)
@@ -120,6 +138,8 @@ class Wiring:
             tasks_of=members.tasks_of,
             fences_of=lambda plan: plan.fence,
             failpoints=self._failpoints,
+            counts=counts,
+            before_step=before_step,
         )
         return ThreadParts(thread, membership, wake)
 
@@ -161,9 +181,6 @@ class Wiring:
                 exactly_once=self._config.is_exactly_once,
             )
         )
-
-    def global_consumer(self) -> KafkaConsumer:
-        return self._consumer("global", self._config.application_id)
 
     def _transactional_id(self, number: int) -> str | None:
         if not self._config.is_exactly_once:

@@ -34,6 +34,8 @@ class StoreContext(Protocol):
 
     application_id: str
     task_id: TaskId
+    state_id: str
+    """Names what the task's rows are the state of, whatever number its SubTopology has: content id and partition."""
     record_context: RecordContext | None
     """Of the record under way; a cache sets it to that of the cached update while it flushes, and puts the old one back."""
     cache_max_bytes: int

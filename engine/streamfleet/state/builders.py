@@ -1,7 +1,7 @@
 """Store builders: a store's description as an immutable value; options change by copy (`with_caching` ...).
 
 Made by Stores (stores.py) and by the DSL. A builder is also what Kafka Streams calls a supplier: given to Materialized,
-the DSL takes its `timestamped()` sibling. The stores that `build()` makes are in key_value_store.py, window_store.py and
+the DSL takes its `for_table()` sibling. The stores that `build()` makes are in key_value_store.py, window_store.py and
 session_store.py.
 """
 
@@ -40,6 +40,8 @@ class OwnStoreBuilder(Generic[K, V]):
     value_serde: Serde[Any] | None = None
     caching: bool = False
     logging: Logging = True
+    forgets_timestamps: bool = False
+    """The values have timestamps, but the rows do not: what is read from them has the timestamp -1."""
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -112,8 +114,11 @@ class KeyValueStoreBuilder(OwnStoreBuilder[K, V]):
 
         return OwnKeyValueStore(self)
 
-    def timestamped(self) -> KeyValueStoreBuilder[K, ValueAndTimestamp[Any]]:
-        return cast("KeyValueStoreBuilder[K, ValueAndTimestamp[Any]]", replace(self, is_timestamped=True))
+    def for_table(self) -> KeyValueStoreBuilder[K, ValueAndTimestamp[Any]]:
+        """The store as the DSL uses it. On disk a plain store has no place for timestamps, in memory it has: as in Kafka Streams."""
+        forgets = not self.is_timestamped and self.kind == "rocksdb"
+        changed = replace(self, is_timestamped=True, forgets_timestamps=forgets)
+        return cast("KeyValueStoreBuilder[K, ValueAndTimestamp[Any]]", changed)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -145,8 +150,10 @@ class WindowStoreBuilder(OwnStoreBuilder[K, V]):
 
     @property
     def log_config(self) -> Mapping[str, str]:
-        """Duplicates have keys of their own, so compaction would find nothing to do: their changelog is only deleted by age."""
-        default = {"cleanup.policy": "delete"} if self.retain_duplicates else {}
+        """Duplicates have keys of their own, so compaction would find nothing to do: their changelog is only deleted by age.
+        Timestamped stores make no such difference.
+        """
+        default = {"cleanup.policy": "delete"} if self.retain_duplicates and not self.is_timestamped else {}
         return default | dict(super().log_config)
 
     @property
@@ -165,6 +172,12 @@ class WindowStoreBuilder(OwnStoreBuilder[K, V]):
 
     def timestamped(self) -> WindowStoreBuilder[K, ValueAndTimestamp[Any]]:
         return cast("WindowStoreBuilder[K, ValueAndTimestamp[Any]]", replace(self, is_timestamped=True))
+
+    def for_table(self) -> WindowStoreBuilder[K, ValueAndTimestamp[Any]]:
+        """The store as the DSL uses it; see KeyValueStoreBuilder."""
+        forgets = not self.is_timestamped and self.kind == "rocksdb"
+        changed = replace(self, is_timestamped=True, forgets_timestamps=forgets)
+        return cast("WindowStoreBuilder[K, ValueAndTimestamp[Any]]", changed)
 
     def with_retention(self, retention: Duration) -> Self:
         return replace(self, retention=duration_ms(retention, f"retention of store {self.name}"))

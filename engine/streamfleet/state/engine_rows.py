@@ -5,6 +5,7 @@
     0xFFFF | 'f' | store name                        -> its StoreFacts
     0xFFFF | 'i'                                     -> identity: whose rows these are
     0xFFFF | 'o' | changelog topic                   -> offset of the last changelog record that the rows contain
+    0xFFFF | 't' | changelog topic                   -> id of the topic that the offset belongs to
 
 Used by StoreHome only.
 """
@@ -17,7 +18,6 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from streamfleet.errors import StateStoreError
-from streamfleet.ids import TaskId
 from streamfleet.ports import StoreEngine
 from streamfleet.state.dirty_buffer import DirtyBuffer, Row, write_batches
 
@@ -28,6 +28,7 @@ _NAMES = _OWN + b"n"
 _FACTS = _OWN + b"f"
 _IDENTITY = _OWN + b"i"
 _OFFSETS = _OWN + b"o"
+_TOPIC_IDS = _OWN + b"t"
 _MAX_STORES = 0xFFFF
 _NUMBER = struct.Struct(">H")
 _OFFSET = struct.Struct(">q")
@@ -69,18 +70,20 @@ class Identity(msgspec.Struct, frozen=True):
 
     format_version: int
     application_id: str
-    task_id: str
+    state_id: str
 
 
 class EngineRows:
     """One engine, shared. Gives every store its buffer and facts, and commits all of them together."""
 
-    def __init__(self, engine: StoreEngine, application_id: str, task_id: TaskId) -> None:
+    def __init__(self, engine: StoreEngine, application_id: str, state_id: str) -> None:
+        """`state_id` names what the rows are the state of; see StoreContext."""
         self.engine = engine
         self._buffers: list[DirtyBuffer] = []
         self._facts: dict[bytes, StoreFacts] = {}
         self._unsaved: list[Row] = []
-        self._check_identity(Identity(FORMAT_VERSION, application_id, str(task_id)))
+        self._topic_ids: Mapping[str, str] = {}
+        self._check_identity(Identity(FORMAT_VERSION, application_id, state_id))
         self._numbers: dict[bytes, int] = {
             key[len(_NAMES) :]: _NUMBER.unpack(number)[0] for key, number in engine.scan(_NAMES, _OWN + b"o")
         }
@@ -100,8 +103,28 @@ class EngineRows:
         for key, offset in self.engine.scan(_OFFSETS, _OWN + b"p"):
             yield key[len(_OFFSETS) :].decode(), _OFFSET.unpack(offset)[0]
 
+    def check_topics(self, topic_ids: Mapping[str, str]) -> None:
+        """Refuse rows whose changelog was deleted and made again under its name: its offsets mean something else now.
+
+        They are not wiped either, because the new topic may be empty.
+        """
+        self._topic_ids = topic_ids
+        for topic, _ in self.offsets():
+            recorded = self.engine.get(_TOPIC_IDS + topic.encode())
+            current = topic_ids.get(topic)
+            if recorded is not None and current is not None and recorded.decode() != current:
+                raise StateStoreError(
+                    f"changelog {topic} was deleted and created again since this state was written",
+                    hint="reset the app, or restore the topic; the local state is left as it is",
+                )
+
     def commit(self, offsets: Mapping[str, int]) -> None:
         last = self._unsaved
+        last += [
+            (_TOPIC_IDS + topic.encode(), self._topic_ids[topic].encode())
+            for topic in offsets
+            if topic in self._topic_ids
+        ]
         last += [(key, saved) for key, facts in self._facts.items() if (saved := facts.save()) is not None]
         last += [(_OFFSETS + topic.encode(), _OFFSET.pack(offset)) for topic, offset in offsets.items()]
         write_batches(self.engine, self._buffers, last)
@@ -134,8 +157,8 @@ class EngineRows:
         found = msgspec.json.decode(saved, type=Identity)
         if found != own:
             raise StateStoreError(
-                f"the rows here belong to task {found.task_id} of {found.application_id} (format {found.format_version}), "
-                f"not to task {own.task_id} of {own.application_id} (format {own.format_version})",
+                f"the rows here belong to task {found.state_id} of {found.application_id} (format {found.format_version}), "
+                f"not to task {own.state_id} of {own.application_id} (format {own.format_version})",
                 hint="give every app its own state.dir, or remove this directory: it is restored from the changelogs",
             )
 

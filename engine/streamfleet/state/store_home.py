@@ -26,7 +26,7 @@ class StoreHome:
     def rows(self, kind: StoreEngineKind) -> EngineRows:
         if kind not in self._engines:
             context = self.context
-            self._engines[kind] = EngineRows(context.engine(kind), context.application_id, context.task_id)
+            self._engines[kind] = EngineRows(context.engine(kind), context.application_id, context.state_id)
         return self._engines[kind]
 
     def changelog(self, store_name: str) -> ChangeLog | None:
@@ -37,6 +37,10 @@ class StoreHome:
         changelog: ChangeLog = kind(self.context, store_name)
         self._changelogs.append(changelog)
         return changelog
+
+    def check_topics(self, topic_ids: Mapping[str, str]) -> None:
+        for rows in self._engines.values():
+            rows.check_topics(topic_ids)
 
     def flush_changelogs(self) -> None:
         for changelog in self._changelogs:

@@ -34,7 +34,13 @@ class StoreDescription(Protocol):
 class TaskState:
     """Opens the stores in the given order, which is also that of flushing."""
 
-    def __init__(self, context: StoreContext, entries: Sequence[StoreDescription]) -> None:
+    def __init__(
+        self,
+        context: StoreContext,
+        entries: Sequence[StoreDescription],
+        topic_ids: Mapping[str, str] | None = None,
+    ) -> None:
+        """`topic_ids` are those that the changelog topics have now, where they are known."""
         unlogged = {entry.name for entry in entries if entry.source_is_changelog or entry.changelog is None}
         self._home = StoreHome(context, unlogged)
         self._kinds: dict[str, StoreEngineKind] = {}
@@ -42,6 +48,7 @@ class TaskState:
         try:
             for entry in entries:
                 self._open(context, entry)
+            self._home.check_topics(topic_ids or {})
         except BaseException:
             self.close()
             raise

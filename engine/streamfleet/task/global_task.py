@@ -64,6 +64,7 @@ class GlobalTask:
             metrics=metrics,
             changelogs={},
             global_stores={},
+            state_id="global",
         )
         # A global store that has left out a record is wrong for good, in every process: no handler may choose that.
         self._context.processing_handler = LogAndFailProcessing()

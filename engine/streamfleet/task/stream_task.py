@@ -41,7 +41,9 @@ Compile = Callable[[ProcessorTopology, TaskEnvironment], TaskProgram]
 
 
 class StreamTask:
-    """`inputs` says which source reads each partition; see `inputs_of`."""
+    """`inputs` says which source reads each partition; see `inputs_of`. `state_id` names the task's rows on disk, `topic_ids` are
+    the present ids of its changelog topics.
+    """
 
     def __init__(
         self,
@@ -56,6 +58,8 @@ class StreamTask:
         metrics: Metrics,
         lag_of: LagOf,
         global_stores: Mapping[str, StateStore] | None = None,
+        state_id: str | None = None,
+        topic_ids: Mapping[str, str] | None = None,
         compile: Compile = Interpreter,
     ) -> None:
         self.task_id = task_id
@@ -73,7 +77,9 @@ class StreamTask:
             metrics=metrics,
             changelogs=changelogs,
             global_stores=global_stores or {},
+            state_id=state_id or str(task_id),
         )
+        self._topic_ids = topic_ids
         self._program = compile(topology, self._context)
         queues = {partition: self._queue(partition, source) for partition, source in inputs.items()}
         self._group = PartitionGroup(queues, config.max_task_idle_ms, lag_of)
@@ -94,7 +100,7 @@ class StreamTask:
     def initialize(self) -> None:
         """Open the stores. Restoring them is the owner's affair."""
         self._transition_to(TaskPhase.RESTORING)
-        self._state = TaskState(self._context, self._topology.stores)
+        self._state = TaskState(self._context, self._topology.stores, self._topic_ids)
         self._context.stores = self._state.stores
 
     def restore_positions(self) -> dict[TopicPartition, int | None]:

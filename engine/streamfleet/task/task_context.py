@@ -42,8 +42,10 @@ class TaskContext:
         metrics: Metrics,
         changelogs: Mapping[str, str],
         global_stores: Mapping[str, StateStore],
+        state_id: str,
     ) -> None:
         self.task_id = task_id
+        self.state_id = state_id
         self.config = config
         self.application_id = config.application_id
         self.cache_max_bytes = config.statestore_cache_max_bytes

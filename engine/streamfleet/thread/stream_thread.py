@@ -34,9 +34,11 @@ from streamfleet.kafka.errors import (
 from streamfleet.kafka.group_events import Assigned, Event, Fatal, Lost, Rebalancing
 from streamfleet.kafka.group_protocol import PlanT, ReportT
 from streamfleet.kafka.membership import Membership
-from streamfleet.ports import Consumer
+from streamfleet.metrics import ThreadCounts
+from streamfleet.ports import Consumer, ConsumerEvent, OffsetOutOfRange
 from streamfleet.thread.task_manager import TaskManager
 from streamfleet.thread.thread_phases import ThreadPhase, checked_transition
+from streamfleet.thread.thread_status import STATUS_INTERVAL_MS, StatusWriter, ThreadStatus
 
 log = structlog.get_logger(__name__)
 
@@ -74,10 +76,16 @@ class StreamThread(Generic[ReportT, PlanT]):
         tasks_of: Callable[[PlanT], Iterable[TaskId]],
         fences_of: Callable[[PlanT], Iterable[str]],
         failpoints: Failpoints,
+        counts: ThreadCounts | None = None,
+        before_step: Callable[[], None] | None = None,
     ) -> None:
         self.name = name
         self.phase = ThreadPhase.CREATED
         self.tasks = tasks
+        self.counts = counts or ThreadCounts()
+        self.status = ThreadStatus(name, self.phase.value, clock.now_ms())
+        """As of the last step, or a little older; may be read by any thread."""
+        self._status_writer = StatusWriter(name, tasks, consumer)
         self._config = config
         self._membership = membership
         self._consumer = consumer
@@ -87,6 +95,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         self._tasks_of = tasks_of
         self._fences_of = fences_of
         self._failpoints = failpoints
+        self._before_step = before_step
         self._last_commit_ms = clock.now_ms()
         self._event: Event[PlanT] | None = None
         self._must_rewind = False
@@ -103,12 +112,15 @@ class StreamThread(Generic[ReportT, PlanT]):
             self._away_since_ms = None
         except TaskMigratedError as error:
             log.warning("tasks migrated", thread=self.name, reason=str(error))
+            self.counts.lost_assignments += 1
             self.tasks.drop_all()
         except LOST_TRANSACTION as error:
             log.warning("transaction lost, going back to the last commit", thread=self.name, reason=str(error))
+            self.counts.lost_transactions += 1
             self._must_rewind = True
         except BROKER_AWAY as error:
             self._endure(error)
+        self._write_status()
 
     def _endure(self, error: StreamsError) -> None:
         """The broker does not answer. Everything in a step can be done again, so it is, until the time-out of a task."""
@@ -120,20 +132,37 @@ class StreamThread(Generic[ReportT, PlanT]):
         if away_ms >= self._config.task_timeout_ms:
             raise error
 
+    def _write_status(self) -> None:
+        now_ms = self._clock.now_ms()
+        if self.status.phase != self.phase.value or not 0 <= now_ms - self.status.written_at_ms < STATUS_INTERVAL_MS:
+            self.status = self._status_writer.write(self.phase.value, now_ms)
+
     def _step(self) -> None:
         self._hear_group()
+        if self._before_step is not None:
+            self._before_step()
         if self._must_rewind:
             self.tasks.rewind()
             self._must_rewind = False
             if self.phase is ThreadPhase.RUNNING:
                 self._transition_to(ThreadPhase.ASSIGNED)
-        self.tasks.restore()
+        self._restore()
         if self.phase is ThreadPhase.ASSIGNED and self.tasks.all_running:
             self._transition_to(ThreadPhase.RUNNING)
-        self._poll()
-        self._process()
-        self._punctuate()
+        with self.counts.timed("poll"):
+            self._poll()
+        with self.counts.timed("process"):
+            self._process()
+        with self.counts.timed("punctuate"):
+            self._punctuate()
         self._commit_if_due()
+
+    def _restore(self) -> None:
+        restoring = self.tasks.restoring()
+        before = sum(progress.restored_records for progress in restoring)
+        with self.counts.timed("restore"):
+            self.tasks.restore()
+        self.counts.restored_records += sum(progress.restored_records for progress in restoring) - before
 
     # the group
 
@@ -159,7 +188,9 @@ class StreamThread(Generic[ReportT, PlanT]):
                 # A dead owner's open transaction would hide its offsets, and what follows it, until it times out.
                 self._membership.fence(transactional_id, FENCE_TIMEOUT_MS)
             self.tasks.assign(self._tasks_of(event.plan))
+            self.counts.rebalances += 1
         elif isinstance(event, Lost):
+            self.counts.lost_assignments += 1
             self._transition_to(ThreadPhase.ASSIGNED)
             self.tasks.drop_all()
         self._membership.acknowledge(event, self._report())
@@ -170,19 +201,32 @@ class StreamThread(Generic[ReportT, PlanT]):
         is_busy = any(task.has_records and task.is_processable() for task in self.tasks.running)
         timeout_ms = 0 if is_busy else self._config.poll_ms
         records = self._consumer.poll_batch(timeout_ms, MAX_POLL_RECORDS)
+        self.counts.polls += 1
+        self.counts.polled_records += len(records)
         if records:
             self.tasks.add_records(records, self._config.buffered_records_per_partition)
             self._failpoints.hit("after_poll")
         for trouble in self._consumer.take_events():
-            log.warning("consumer trouble", thread=self.name, trouble=str(trouble))
+            self._on_trouble(trouble)
+
+    def _on_trouble(self, trouble: ConsumerEvent) -> None:
+        if isinstance(trouble, OffsetOutOfRange):
+            raise StreamsError(
+                f"input {trouble.partition} no longer has offset {trouble.offset}: records were deleted before they were processed",
+                hint="set the group's offset for this partition to where to go on (streamfleet worker reset, or Kafka's tools)",
+            )
+        log.warning("consumer trouble", thread=self.name, trouble=str(trouble))
 
     def _process(self) -> None:
         processed = 0
         for task in self.tasks.running:
+            before = processed
             for _ in range(RECORDS_PER_TURN):
                 if not task.process():
                     break
                 processed += 1
+            if processed > before:
+                self.counts.add_processed(task.task_id.sub_topology, processed - before)
         if processed:
             self._failpoints.hit("after_process")
         self.tasks.resume_drained(self._config.buffered_records_per_partition)
@@ -208,7 +252,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         if not self._membership.can_commit():
             return
         try:
-            self._commit.commit(self.tasks.running)
+            self.tasks.purge(self._commit.commit(self.tasks.running), self._clock.now_ms())
         except CommitDeferredError:
             return  # a rebalance has begun meanwhile; what was prepared goes with the next commit
         self._last_commit_ms = self._clock.now_ms()

@@ -25,16 +25,23 @@ LagOf = Callable[[TopicPartition], int | None]
 
 @dataclass(frozen=True)
 class TaskFactory:
-    """`partitions` has the partition count of every topic that some source reads, internal ones by their real names."""
+    """`partitions` has the partition count of every topic that some source reads, internal ones by their real names; `topic_ids` the
+    present id of each.
+    """
 
     topology: Topology
     plan: TopologyPlan
     partitions: Mapping[str, int]
+    topic_ids: Mapping[str, str]
     config: StreamsConfig
     directory: StateDirectory
     clock: Clock
     metrics: Metrics
     global_stores: Mapping[str, StateStore]
+
+    @property
+    def repartition_topics(self) -> frozenset[str]:
+        return frozenset(topic for part in self.plan.sub_topologies.values() for topic in part.repartition_topics)
 
     def content_ids(self) -> dict[int, str]:
         """SubTopology number -> content id, of those that have tasks."""
@@ -67,6 +74,8 @@ class TaskFactory:
             metrics=self.metrics,
             lag_of=lag_of,
             global_stores=self.global_stores,
+            state_id=f"{self.content_ids()[task_id.sub_topology]}_{task_id.partition}",
+            topic_ids=self.topic_ids,
         )
 
     def task_directory(self, task_id: TaskId) -> Path:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 
-from streamfleet.changelog.state_updater import StateUpdater
+from streamfleet.changelog.state_updater import RestoreProgress, StateUpdater
 from streamfleet.commit.api import Commit, GroupOffsets
 from streamfleet.errors import StreamsError, TaskCorruptedError
 from streamfleet.failpoints import Failpoints
@@ -52,6 +52,8 @@ class TaskManager:
         self._committed: dict[TaskId, dict[TopicPartition, CommittedOffset]] = {}
         self._paused: set[TopicPartition] = set()
         self._wanted: frozenset[TaskId] = frozenset()
+        self._processed: dict[TopicPartition, int] = {}
+        self._next_purge_ms = 0
 
     @property
     def tasks(self) -> Mapping[TaskId, StreamTask]:
@@ -65,6 +67,14 @@ class TaskManager:
     @property
     def all_running(self) -> bool:
         return all(task.phase is TaskPhase.RUNNING for task in self._tasks.values())
+
+    def inputs_of(self, task: StreamTask) -> list[TopicPartition]:
+        """The partitions that are read for a task; none while it is restoring."""
+        return [partition for partition, owner in self._owners.items() if owner is task]
+
+    def restoring(self) -> list[RestoreProgress]:
+        """How far each task is that is being restored."""
+        return self._updater.progress()
 
     # assignment
 
@@ -197,6 +207,21 @@ class TaskManager:
         if drained:
             self._consumer.resume(drained)
             self._paused.difference_update(drained)
+
+    # repartition topics
+
+    def purge(self, committed: Mapping[TopicPartition, CommittedOffset], now_ms: int) -> None:
+        """Delete what was processed from repartition topics, now and then: nothing else ever deletes it."""
+        topics = self._factory.repartition_topics
+        self._processed.update({p: offset.offset for p, offset in committed.items() if p.topic in topics})
+        if not self._processed or now_ms < self._next_purge_ms:
+            return
+        self._next_purge_ms = now_ms + self._factory.config.repartition_purge_interval_ms
+        processed, self._processed = self._processed, {}
+        try:
+            self._admin.delete_records(processed)
+        except StreamsError as error:
+            log.warning("processed records could not be deleted from repartition topics", error=str(error))
 
     # letting go
 

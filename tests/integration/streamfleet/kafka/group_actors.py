@@ -68,6 +68,7 @@ class RawMember:
         self.session_timeout_ms, self.rebalance_timeout_ms = 30_000, 10_000
         self._connect = connect
         self._group_line, self._other_line = self._line(), self._line()
+        self._answer: Any = None
 
     def _line(self) -> CoordinatorLine:
         return CoordinatorLine(self._connect, CLOCK, self.group)
@@ -76,7 +77,9 @@ class RawMember:
         fields = {"generation_id": self.generation, "member_id": self.member_id, "group_instance_id": self.instance}
         return ConsumerGroupMetadata(self.group, **{**fields, **changes})
 
-    def begin_join(self, data: bytes = b"data", *, protocol: str = PROTOCOL_NAME, protocol_type: str = "consumer") -> None:
+    def begin_join(
+        self, data: bytes = b"data", *, protocol: str = PROTOCOL_NAME, protocol_type: str = "consumer"
+    ) -> None:
         self._group_line.begin(
             join_group(
                 self.metadata(),
@@ -104,9 +107,11 @@ class RawMember:
             return self.join(data, **others)
         return answer
 
-    def pending(self, wait_ms: int = 50) -> bool:
-        """Whether the call on the group line has no answer yet."""
-        return self._group_line.advance(wait_ms) is None
+    def pending(self) -> bool:
+        """Send what was begun; whether it has no answer yet."""
+        if self._answer is None:
+            self._answer = self._group_line.advance(20)
+        return self._answer is None
 
     def begin_sync(self, plans: dict[str, bytes] | None = None) -> None:
         call = sync_group(self.metadata(), protocol=PROTOCOL_NAME, assignments=plans or {})
@@ -126,7 +131,9 @@ class RawMember:
     def leave(self) -> ErrorCode:
         return self._ask(leave_group(self.metadata(), reason="test")).code
 
-    def commit(self, offset: int = 7, *, partition: int = 0, meta: str = "", topic: str | None = None, **changes: Any) -> ErrorCode:
+    def commit(
+        self, offset: int = 7, *, partition: int = 0, meta: str = "", topic: str | None = None, **changes: Any
+    ) -> ErrorCode:
         row = {TopicPartition(topic or self.topic, partition): CommittedOffset(offset, meta)}
         return self._ask(offset_commit(self.metadata(**changes), row)).code
 
@@ -144,7 +151,9 @@ class RawMember:
         return self._other_line.ask(call, CLOCK.now_ms() + PATIENCE_MS)
 
     def _ended(self) -> Any:
-        return wait_for(lambda: self._group_line.advance(200), "an answer on the group line")
+        wait_for(lambda: not self.pending(), "an answer on the group line")
+        answer, self._answer = self._answer, None
+        return answer
 
 
 class RawTransaction:
@@ -196,24 +205,26 @@ def plan(topic: str, members: Sequence[RawMember], data: bytes) -> dict[str, byt
 
 
 def join_together(*members: RawMember) -> list[JoinAnswer]:
-    """All of them in one generation, not yet in sync. The first that is in stays leader."""
-    for member in members:
-        if not member.member_id and member.instance is None:
+    """All of them in one generation, not yet in sync. They come one after the other, and the earlier ones join again."""
+    answers: list[JoinAnswer] = []
+    for count, newest in enumerate(members, start=1):
+        if not newest.member_id and newest.instance is None:
+            newest.begin_join()
+            newest.end_join()
+        for member in (newest, *members[: count - 1]):
             member.begin_join()
-            member.end_join()
-    for member in members:
-        member.begin_join()
-    return [member.end_join() for member in members]
+            member.pending()
+        answers = [member.end_join() for member in members[:count]]
+    return answers
 
 
 def make_stable(*members: RawMember) -> RawMember:
     """All of them with a plan; gives the leader."""
     answers = join_together(*members)
-    if len({answer.generation_id for answer in answers}) > 1 or max(len(a.members) for a in answers) < len(members):
-        return make_stable(*members)  # somebody was let in alone before the others came
     leader = next(m for m, a in zip(members, answers, strict=True) if a.leader == m.member_id)
     for member in members:
         member.begin_sync(plan(leader.topic, members, b"data") if member is leader else None)
+        member.pending()
     assert {member.end_sync().code for member in members} == {ErrorCode.NONE}
     return leader
 
@@ -230,7 +241,9 @@ def wait_for(look: Callable[[], Any], what: str, seconds: float = 20.0) -> Any:
 class HandThread:
     """A StreamThread played by hand: it holds exactly the tasks of its plan, and records what happened to it."""
 
-    def __init__(self, connect: TcpConnector, group: str, topic: str, name: str, *, partitions: int = 4, **settings: Any) -> None:
+    def __init__(
+        self, connect: TcpConnector, group: str, topic: str, name: str, *, partitions: int = 4, **settings: Any
+    ) -> None:
         self.name, self.topic, self.partitions = name, topic, partitions
         self.transactional_id: str | None = settings.pop("transactional_id", None)
         self.endpoint: str | None = settings.pop("endpoint", None)

@@ -37,6 +37,7 @@ class FakeContext:
     default_value_serde: Any = field(default_factory=serdes.string)
     application_id: str = "app"
     task_id: TaskId = TaskId(0, 0)
+    state_id: str = "content_0"
     record_context: RecordContext | None = None
     logged: list[RawRecord] = field(default_factory=list)
     dropped: list[tuple[str, str]] = field(default_factory=list)

@@ -102,7 +102,7 @@ def test_rows_of_another_app_are_refused(new_task):
     task = new_task(Stores.key_value("s"))
     task.commit()
     task.context.application_id = "another"
-    with pytest.raises(StateStoreError, match="belong to task 0_0 of app.*not to task 0_0 of another"):
+    with pytest.raises(StateStoreError, match="belong to task content_0 of app.*not to task content_0 of another"):
         task.reopen()
     task.context.application_id = "app"
 

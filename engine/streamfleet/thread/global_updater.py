@@ -1,0 +1,73 @@
+"""GlobalUpdater: keeps the global stores of a process up to date with all partitions of their topics.
+
+No group and no commits: at every start the topics are read from the beginning, and the app's tasks begin when the stores have what
+the topics had then. Afterwards one StreamThread of the process steps it, so that its tasks never read a store half way through an
+update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import structlog
+
+from streamfleet.errors import StreamsError
+from streamfleet.ids import TopicPartition
+from streamfleet.ports import Admin, Consumer, OffsetKind, OffsetOutOfRange
+from streamfleet.state.api import StateStore
+from streamfleet.task.global_task import GlobalTask
+
+log = structlog.get_logger(__name__)
+
+BATCH_RECORDS = 1000
+BOOTSTRAP_WAIT_MS = 100
+
+
+class GlobalUpdater:
+    """`partitions` are those of all global topics."""
+
+    def __init__(
+        self, task: GlobalTask, consumer: Consumer, admin: Admin, partitions: tuple[TopicPartition, ...]
+    ) -> None:
+        self._task = task
+        self._consumer = consumer
+        self._admin = admin
+        self._partitions = partitions
+
+    @property
+    def stores(self) -> Mapping[str, StateStore]:
+        return self._task.stores
+
+    def bootstrap(self) -> None:
+        """Read the topics from their beginning to what is their end now."""
+        self._task.initialize()
+        starts = self._admin.list_offsets(self._partitions, OffsetKind.EARLIEST)
+        ends = self._admin.list_offsets(self._partitions, OffsetKind.LAST_STABLE)
+        self._consumer.assign(starts)
+        count = 0
+        while any(self._consumer.position(partition) < end for partition, end in ends.items()):
+            count += self._read(BOOTSTRAP_WAIT_MS)
+        log.info("global stores are up to date", records=count, stores=sorted(self.stores))
+
+    def run_once(self) -> None:
+        """Apply what has come since; never waits."""
+        self._read(0)
+
+    def _read(self, wait_ms: int) -> int:
+        records = self._consumer.poll_batch(wait_ms, BATCH_RECORDS)
+        for record in records:
+            self._task.update(record)
+        if records:
+            self._task.flush()
+        for event in self._consumer.take_events():
+            if isinstance(event, OffsetOutOfRange):
+                raise StreamsError(
+                    f"global topic {event.partition} no longer has offset {event.offset}",
+                    hint="restart the app: global stores are then read anew from what the topic still has",
+                )
+            log.warning("consumer trouble", thread="global", trouble=str(event))
+        return len(records)
+
+    def close(self) -> None:
+        self._consumer.close()
+        self._task.close()

@@ -1,0 +1,104 @@
+"""What a StreamThread tells about itself: its phase, its tasks, how far each has read and restored.
+
+A StreamThread writes its status now and then, between two steps, and leaves it where others may read it (`StreamThread.status`).
+Nobody reads its tasks, queues or clients from another thread: those change, and end, while they are looked at. A thread that makes no
+steps writes no status either, which is why a status carries its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from streamfleet.changelog.state_updater import RestoreProgress
+from streamfleet.ids import TaskId, TopicPartition
+from streamfleet.ports import Consumer
+from streamfleet.task.stream_task import StreamTask
+from streamfleet.thread.task_manager import TaskManager
+
+STATUS_INTERVAL_MS = 250
+
+
+class InputStatus(msgspec.Struct, frozen=True):
+    """One input partition of a running task. `lag_records` is None until something was fetched."""
+
+    topic: str
+    partition: int
+    position: int
+    """Offset of the next record to process."""
+    lag_records: int | None
+
+
+class RestoreStatus(msgspec.Struct, frozen=True):
+    """How far a restore is. The rate is the mean since it began; without one there is no estimate."""
+
+    remaining_records: int
+    restored_records: int
+    records_per_second: float | None
+    eta_seconds: float | None
+
+
+class TaskStatus(msgspec.Struct, frozen=True):
+    id: str
+    phase: str
+    uncommitted_bytes: int
+    inputs: tuple[InputStatus, ...]
+    restore: RestoreStatus | None
+
+
+class ThreadStatus(msgspec.Struct, frozen=True):
+    name: str
+    phase: str
+    written_at_ms: int
+    tasks: tuple[TaskStatus, ...] = ()
+
+
+class StatusWriter:
+    """Makes the statuses of one StreamThread and remembers when each restore began, for its rate."""
+
+    def __init__(self, name: str, tasks: TaskManager, consumer: Consumer) -> None:
+        self._name = name
+        self._tasks = tasks
+        self._consumer = consumer
+        self._began: dict[TaskId, tuple[int, int]] = {}
+
+    def write(self, phase: str, now_ms: int) -> ThreadStatus:
+        restoring = {progress.task.task_id: progress for progress in self._tasks.restoring()}
+        self._began = {task_id: began for task_id, began in self._began.items() if task_id in restoring}
+        tasks = tuple(
+            self._task(task, self._tasks.inputs_of(task), restoring.get(task.task_id), now_ms)
+            for _, task in sorted(self._tasks.tasks.items())
+        )
+        return ThreadStatus(self._name, phase, now_ms, tasks)
+
+    def _task(
+        self, task: StreamTask, inputs: Sequence[TopicPartition], progress: RestoreProgress | None, now_ms: int
+    ) -> TaskStatus:
+        return TaskStatus(
+            id=str(task.task_id),
+            phase=task.phase.value,
+            uncommitted_bytes=task.uncommitted_bytes,
+            inputs=tuple(self._input(task, partition) for partition in sorted(inputs)),
+            restore=None if progress is None else self._restore(task.task_id, progress, now_ms),
+        )
+
+    def _input(self, task: StreamTask, partition: TopicPartition) -> InputStatus:
+        # What is buffered was read, but not processed: to whoever waits for results it is part of the lag.
+        buffered = task.buffered_records(partition)
+        lag = self._consumer.lag_records(partition)
+        position = self._consumer.position(partition) - buffered
+        return InputStatus(partition.topic, partition.partition, position, None if lag is None else lag + buffered)
+
+    def _restore(self, task_id: TaskId, progress: RestoreProgress, now_ms: int) -> RestoreStatus:
+        remaining = progress.remaining
+        began_ms, remaining_then = self._began.setdefault(task_id, (now_ms, remaining))
+        elapsed_seconds = (now_ms - began_ms) / 1000
+        done = remaining_then - remaining
+        rate = done / elapsed_seconds if done > 0 and elapsed_seconds > 0 else None
+        return RestoreStatus(
+            remaining_records=remaining,
+            restored_records=progress.restored_records,
+            records_per_second=None if rate is None else round(rate, 1),
+            eta_seconds=None if rate is None else round(remaining / rate, 1),
+        )

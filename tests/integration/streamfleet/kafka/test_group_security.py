@@ -1,0 +1,245 @@
+"""The group client on a listener with TLS and SASL, with a broker that wants to see the login again, and with ACLs."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+from tests.integration.streamfleet.kafka.group_actors import CLOCK, HandThread, balanced, create_topic, settle, unique
+
+from streamfleet.ids import TopicPartition
+from streamfleet.kafka import connection
+from streamfleet.kafka.connection import TcpConnector
+from streamfleet.kafka.errors import AuthenticationError, AuthorizationError, GroupError
+from streamfleet.kafka.group_events import Fatal
+from streamfleet.kafka.offset_messages import CommittedOffset
+from streamfleet_devbroker import Cluster, ClusterSpec
+from streamfleet_devbroker.directories import cache_directory
+from streamfleet_devbroker.java import find_java
+from streamfleet_devbroker.ports import free_ports
+
+HOST = "127.0.0.1"
+SESSION_MS = 1_500
+"""How long the broker believes a login."""
+
+
+def make_certificate(directory):
+    """A certificate for the loopback address that is its own authority."""
+    keytool = find_java(cache_directory(), print).executable.resolve().parent / "keytool"
+    store = [
+        "-alias",
+        "broker",
+        "-keystore",
+        str(directory / "broker.p12"),
+        "-storetype",
+        "PKCS12",
+        "-storepass",
+        "secret",
+    ]
+    extensions = [f"san=ip:{HOST}", "bc:critical=ca:true", "ku:critical=digitalSignature,keyCertSign"]
+    subprocess.run(
+        [str(keytool), "-genkeypair", *store, "-keyalg", "EC", "-dname", "CN=broker", "-validity", "2"]
+        + [part for extension in extensions for part in ("-ext", extension)],
+        check=True,
+        capture_output=True,
+    )
+    exported = subprocess.run([str(keytool), "-exportcert", "-rfc", *store], check=True, capture_output=True)
+    (directory / "ca.pem").write_bytes(exported.stdout)
+
+
+class SecureBroker:
+    """`admin_servers`: without login, allowed everything. `secure_servers`: TLS and SASL, allowed what ACLs say."""
+
+    def __init__(self, directory):
+        plain, controller, secure = free_ports(3)
+        self.admin_servers, self.secure_servers = f"{HOST}:{plain}", f"{HOST}:{secure}"
+        self.ca_location = str(directory / "ca.pem")
+        make_certificate(directory)
+        login = "org.apache.kafka.common.security"
+        settings = {
+            "listeners": f"PLAINTEXT://{HOST}:{plain},SECURE://{HOST}:{secure},CONTROLLER://{HOST}:{controller}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{plain},SECURE://{HOST}:{secure}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SECURE:SASL_SSL,CONTROLLER:PLAINTEXT",
+            "controller.quorum.voters": f"1@{HOST}:{controller}",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            "listener.name.secure.plain.sasl.jaas.config": f'{login}.plain.PlainLoginModule required user_app="app-secret";',
+            "listener.name.secure.scram-sha-256.sasl.jaas.config": f"{login}.scram.ScramLoginModule required;",
+            "listener.name.secure.scram-sha-512.sasl.jaas.config": f"{login}.scram.ScramLoginModule required;",
+            "ssl.keystore.location": str(directory / "broker.p12"),
+            "ssl.keystore.type": "PKCS12",
+            "ssl.keystore.password": "secret",
+            "connections.max.reauth.ms": str(SESSION_MS),
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+        }
+        self.cluster = Cluster.start(ClusterSpec(directory / "kafka", port=plain, settings=settings))
+        self.admin = AdminClient({"bootstrap.servers": self.admin_servers})
+        self.topic = create_topic(self.admin_servers)
+
+    def add_scram_user(self, name, mechanism):
+        credential = UserScramCredentialUpsertion(name, ScramCredentialInfo(mechanism, 4096), b"scram-secret")
+        self.admin.alter_user_scram_credentials([credential])[name].result(20)
+
+    def allow(self, user, kind, name, operation, pattern=ResourcePatternType.LITERAL):
+        acl = AclBinding(kind, name, pattern, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
+        self.admin.create_acls([acl])[acl].result(20)
+
+    def forbid(self, user, kind, name):
+        acl = AclBindingFilter(
+            kind, name, ResourcePatternType.ANY, f"User:{user}", None, AclOperation.ANY, AclPermissionType.ANY
+        )
+        assert self.admin.delete_acls([acl])[acl].result(20)
+
+    def settings(self, mechanism="PLAIN", user="app", password="app-secret", **more):
+        return {
+            "bootstrap.servers": self.secure_servers,
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": mechanism,
+            "sasl.username": user,
+            "sasl.password": password,
+            "ssl.ca.location": self.ca_location,
+            **{key.replace("_", "."): value for key, value in more.items()},
+        }
+
+
+class CountingConnector(TcpConnector):
+    connects = 0
+
+    def connect(self, address):
+        self.connects += 1
+        return super().connect(address)
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory):
+    broker = SecureBroker(tmp_path_factory.mktemp("secure"))
+    with broker.cluster:
+        broker.add_scram_user("scram256", ScramMechanism.SCRAM_SHA_256)
+        broker.add_scram_user("scram512", ScramMechanism.SCRAM_SHA_512)
+        for user in ("app", "scram256", "scram512"):
+            broker.allow(user, ResourceType.GROUP, "group-", AclOperation.READ, ResourcePatternType.PREFIXED)
+            broker.allow(user, ResourceType.TOPIC, broker.topic, AclOperation.READ)
+        yield broker
+
+
+def member(secure, settings, name="a"):
+    return HandThread(CountingConnector(settings, CLOCK), unique("group"), secure.topic, name)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "user", "password"),
+    [
+        ("PLAIN", "app", "app-secret"),
+        ("SCRAM-SHA-256", "scram256", "scram-secret"),
+        ("SCRAM-SHA-512", "scram512", "scram-secret"),
+    ],
+)
+def test_a_member_logs_in_and_works(secure, mechanism, user, password):
+    thread = member(secure, secure.settings(mechanism, user, password))
+    settle(thread, until=lambda: balanced(thread))
+    thread.membership.commit({TopicPartition(secure.topic, 0): CommittedOffset(3)}, 5_000)
+    thread.leave()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"password": "guessed"}, "refused the login of app"),
+        ({"mechanism": "SCRAM-SHA-512", "user": "scram512", "password": "guessed"}, "refused the login of scram512"),
+        ({"ssl_ca_location": "", "ssl.ca.location": ""}, "is not trusted"),
+    ],
+)
+def test_a_member_that_may_not_in_is_told_why_and_does_not_try_again(secure, wrong, message):
+    plain = {key: value for key, value in wrong.items() if not key.startswith("ssl")}
+    settings = secure.settings(**plain)
+    if "ssl.ca.location" in wrong:
+        del settings["ssl.ca.location"]
+    thread = member(secure, settings)
+    settle(thread, until=lambda: bool(thread.events))
+    assert isinstance(thread.events[0], Fatal) and message in thread.events[0].reason
+    assert isinstance(thread.events[0].cause, AuthenticationError)
+    assert thread.membership._client._connector.connects == 1
+
+
+def run_for(thread, milliseconds):
+    until_ms = CLOCK.now_ms() + milliseconds
+    settle(thread, until=lambda: CLOCK.now_ms() >= until_ms)
+
+
+def test_the_login_is_repeated_on_the_same_connection_before_it_runs_out(secure):
+    thread = member(secure, secure.settings("SCRAM-SHA-512", "scram512", "scram-secret"))
+    settle(thread, until=lambda: balanced(thread))
+    run_for(thread, 300)  # the heartbeats' line is open now
+    before = thread.membership._client._connector.connects
+    run_for(thread, 2 * SESSION_MS + 500)
+    assert thread.membership._client._connector.connects == before
+    assert len(thread.events) == 1
+    thread.leave()
+
+
+def test_without_that_the_broker_closes_the_connection_and_the_member_stays_one(secure, monkeypatch):
+    monkeypatch.setattr(connection, "REAUTHENTICATE_AT", 1000)
+    thread = member(secure, secure.settings())
+    settle(thread, until=lambda: balanced(thread))
+    run_for(thread, 300)
+    before = thread.membership._client._connector.connects
+    run_for(thread, SESSION_MS + 1_000)
+    assert thread.membership._client._connector.connects > before
+    assert len(thread.events) == 1
+    thread.leave()
+
+
+def eventually(secure, attempt, error):
+    """ACLs take a moment to apply: repeat until the error is there."""
+    deadline_ms = CLOCK.now_ms() + 10_000
+    while CLOCK.now_ms() < deadline_ms:
+        try:
+            attempt()
+        except error as found:
+            return found
+        CLOCK.pause_ms(20)
+    raise AssertionError("it is still allowed")
+
+
+def test_every_acl_that_is_missing_is_named(secure):
+    user, offsets = "scram256", {TopicPartition(secure.topic, 0): CommittedOffset(1)}
+    thread = member(secure, secure.settings("SCRAM-SHA-256", user, "scram-secret"))
+    settle(thread, until=lambda: balanced(thread))
+    client = thread.membership
+
+    with pytest.raises(AuthorizationError, match="grant WRITE on the transactional ids"):
+        client.fence("group-txn", 5_000)
+    secure.allow(user, ResourceType.TRANSACTIONAL_ID, "group-", AclOperation.WRITE, ResourcePatternType.PREFIXED)
+    allowed = []
+
+    def fenced():
+        try:
+            client.fence("group-txn", 5_000)
+        except GroupError:
+            return False
+        allowed.append(True)
+        return True
+
+    settle(thread, until=fenced)
+
+    secure.forbid(user, ResourceType.TOPIC, secure.topic)
+    refused = eventually(secure, lambda: client.commit(offsets, 5_000), AuthorizationError)
+    assert "TOPIC_AUTHORIZATION_FAILED" in str(refused) and "grant READ" in str(refused)
+    secure.allow(user, ResourceType.TOPIC, secure.topic, AclOperation.READ)
+
+    secure.forbid(user, ResourceType.GROUP, "group-")
+    settle(thread, until=lambda: isinstance(thread.events[-1], Fatal))
+    assert "GROUP_AUTHORIZATION_FAILED" in thread.events[-1].reason
+    thread.leave()

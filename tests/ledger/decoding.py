@@ -1,0 +1,55 @@
+"""Bytes of the ledger's topics to values and back: the only place of the checker that uses the app's serdes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from streamfleet.records import RawRecord
+from tests.ledger.app import LONG, RECORD_ID, SEQUENCE, TEXT, TOTAL, WINDOWED
+from tests.ledger.fold import OutputRecord
+from tests.ledger.workload import LedgerRecord
+
+
+def input_bytes(record: LedgerRecord) -> tuple[bytes, bytes, list[tuple[str, bytes]]]:
+    """Key, value and headers."""
+    headers = [(RECORD_ID, str(record.record_id).encode()), (SEQUENCE, str(record.sequence).encode())]
+    return record.key.encode(), LONG.serialize("", record.value) or b"", headers
+
+
+def input_record(raw: RawRecord) -> LedgerRecord:
+    headers = dict(raw.headers)
+    return LedgerRecord(
+        TEXT.deserialize("", raw.key),
+        LONG.deserialize("", raw.value),
+        int(headers[SEQUENCE] or b""),
+        int(headers[RECORD_ID] or b""),
+        raw.timestamp,
+        raw.partition,
+    )
+
+
+def output_record(output: str, raw: RawRecord) -> OutputRecord:
+    return OutputRecord(_key(output, raw.key), _value(output, raw.value), _record_id(output, raw.headers), raw.partition)
+
+
+def _key(output: str, data: bytes | None) -> Any:
+    if not output.startswith("window"):
+        return TEXT.deserialize("", data)
+    windowed = WINDOWED.deserialize("", data)
+    return windowed.key, windowed.window.start
+
+
+def _value(output: str, data: bytes | None) -> Any:
+    if output != "avg":
+        return LONG.deserialize("", data)
+    total = TOTAL.deserialize("", data)
+    return total.total, total.count
+
+
+def _record_id(output: str, headers: Sequence[tuple[str, bytes | None]]) -> int | None:
+    """Where a result follows from many records, the id that came with it is that of the record that made it visible."""
+    if output in ("tagg", "window-closed"):
+        return None
+    found = dict(headers).get(RECORD_ID)
+    return None if found is None else int(found)

@@ -1,0 +1,140 @@
+"""Compares what came out with what must: finds anomalies and gives them names. Pure; called by the checker and by its own tests.
+
+Sequences are compared record by record and in full. Sets would not do: a duplicate vanishes in them, and so does order.
+
+    lost           a result that must be there is not
+    duplicate      a result is there more often than it must be
+    phantom        a result of no input record
+    wrong value    the result of a record is there, but is another
+    out of order   all results are right, in another order
+    closed form    the last result of a key is not what its closed form says
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tests.ledger.fold import OutputRecord, Sequences, TagHistory, expected_outputs, expected_tags, group_of
+from tests.ledger.workload import ClosedForm, LedgerRecord, closed_form
+
+SHOWN = 5
+CLOSED_FORMS = ("min", "max", "sum", "count", "avg")
+
+
+@dataclass(frozen=True)
+class Anomaly:
+    kind: str
+    where: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.where}: {self.detail}"
+
+
+def check_exactly_once(
+    inputs: Sequence[LedgerRecord], outputs: Mapping[str, Sequence[OutputRecord]], keys: Iterable[str]
+) -> list[Anomaly]:
+    """`outputs` has the records of each output topic, in order per partition."""
+    anomalies: list[Anomaly] = []
+    expected = expected_outputs(inputs)
+    for output, sequences in expected.items():
+        anomalies += compare_sequences(output, sequences, _grouped(output, outputs[output]))
+    anomalies += check_tags(expected_tags(inputs), outputs["tagg"])
+    return anomalies + check_closed_forms(outputs, keys)
+
+
+def check_at_least_once(
+    inputs: Sequence[LedgerRecord],
+    outputs: Mapping[str, Sequence[OutputRecord]],
+    keys: Iterable[str],
+    *,
+    most_repeats: int,
+) -> list[Anomaly]:
+    """Nothing lost; no more repeated than `most_repeats` records; results that repetition does not change are right."""
+    anomalies: list[Anomaly] = []
+    all_ids = {record.record_id for record in inputs}
+    for output in ("echo", "joined", "min", "max", "sum", "count", "avg", "window-min"):
+        found = Counter(record.record_id for record in outputs[output])
+        missing = sorted(all_ids - found.keys())
+        if missing:
+            anomalies.append(Anomaly("lost", output, f"{len(missing)} records, ids {missing[:SHOWN]}"))
+        repeats = sum(found.values()) - len(found)
+        if repeats > most_repeats:
+            anomalies.append(Anomaly("duplicate", output, f"{repeats} repeats, {most_repeats} can be explained"))
+    repeatable = {output: outputs[output] for output in ("min", "max")}
+    return anomalies + check_closed_forms(repeatable, keys)
+
+
+def compare_sequences(output: str, expected: Sequences, found: Sequences) -> list[Anomaly]:
+    anomalies: list[Anomaly] = []
+    for group in expected.keys() | found.keys():
+        anomalies += _compare(f"{output}[{group}]", expected.get(group, []), found.get(group, []))
+    return sorted(anomalies, key=str)
+
+
+def _compare(where: str, expected: list[OutputRecord], found: list[OutputRecord]) -> list[Anomaly]:
+    if expected == found:
+        return []
+    wanted, there = Counter(map(_identity, expected)), Counter(map(_identity, found))
+    anomalies = []
+    if missing := list((wanted - there).elements()):
+        anomalies.append(Anomaly("lost", where, f"{len(missing)} of {len(expected)}: {missing[:SHOWN]}"))
+    surplus = list((there - wanted).elements())
+    if repeated := [one for one in surplus if one in wanted]:
+        anomalies.append(Anomaly("duplicate", where, f"{len(repeated)}: {repeated[:SHOWN]}"))
+    if unknown := [one for one in surplus if one not in wanted]:
+        anomalies.append(Anomaly("phantom", where, f"{len(unknown)}: {unknown[:SHOWN]}"))
+    if not anomalies:
+        at, (wants, has) = next((n, pair) for n, pair in enumerate(zip(expected, found, strict=True)) if pair[0] != pair[1])
+        kind = "wrong value" if _identity(wants) == _identity(has) else "out of order"
+        anomalies.append(Anomaly(kind, where, f"at {at}: {has}, not {wants}"))
+    return anomalies
+
+
+def _identity(record: OutputRecord) -> tuple[Hashable, int | None]:
+    return record.key, record.record_id
+
+
+def _grouped(output: str, records: Iterable[OutputRecord]) -> Sequences:
+    groups: Sequences = {}
+    for record in records:
+        groups.setdefault(group_of(output, record), []).append(record)
+    return groups
+
+
+def check_tags(expected: Mapping[str, TagHistory], found: Iterable[OutputRecord]) -> list[Anomaly]:
+    """Which partition comes first is not known, but every step is one up or one down, and their number is."""
+    histories: dict[Hashable, list[int]] = {}
+    for record in found:
+        histories.setdefault(record.key, []).append(record.value)
+    anomalies = []
+    for tag in expected.keys() | histories.keys():
+        values, wanted = histories.get(tag, []), expected.get(str(tag), TagHistory(0, 0))
+        steps = [after - before for before, after in zip([0, *values], values, strict=False)]
+        ups, downs = steps.count(1), steps.count(-1)
+        if ups < wanted.ups or downs < wanted.downs:
+            anomalies.append(Anomaly("lost", f"tagg[{tag}]", f"{ups} up, {downs} down, must be {wanted}"))
+        if len(steps) > wanted.ups + wanted.downs or ups + downs < len(steps):
+            anomalies.append(Anomaly("duplicate", f"tagg[{tag}]", f"steps {steps[:40]}, must be {wanted}"))
+    return sorted(anomalies, key=str)
+
+
+def check_closed_forms(outputs: Mapping[str, Sequence[OutputRecord]], keys: Iterable[str]) -> list[Anomaly]:
+    """Independent of the fold: the last result of every key."""
+    anomalies = []
+    names = [name for name in CLOSED_FORMS if name in outputs]
+    last = {name: {record.key: record.value for record in outputs[name]} for name in names}
+    for key in keys:
+        form = closed_form(key)
+        for name in names:
+            value, wanted = last[name].get(key), _closed(name, form)
+            if value != wanted:
+                anomalies.append(Anomaly("closed form", f"{name} of {key}", f"is {value}, must be {wanted}"))
+    return anomalies
+
+
+def _closed(name: str, form: ClosedForm) -> object:
+    average = form.total, form.count
+    return {"min": form.minimum, "max": form.maximum, "sum": form.total, "count": form.count, "avg": average}[name]
