@@ -7,6 +7,8 @@ settings and errors         StreamsConfig, StreamsError and its tree            
 trying it without a broker  streamfleet.testing.TopologyTestDriver                           (testing/)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from streamfleet import serdes
 from streamfleet.config import StreamsConfig
 from streamfleet.dsl.branched import BranchedKStream
@@ -97,9 +99,13 @@ from streamfleet.topology.description import TopologyDescription
 from streamfleet.topology.plan import InternalTopic, SubTopologyPlan, TopologyPlan
 from streamfleet.topology.topology import Topology
 
+if TYPE_CHECKING:
+    from streamfleet.kafka_streams import ClientState, KafkaStreams
+
 __all__ = [
     "BranchedKStream",
     "Cancellable",
+    "ClientState",
     "ConfigError",
     "ConsumedRecord",
     "ContinueProduction",
@@ -122,6 +128,7 @@ __all__ = [
     "KGroupedTable",
     "KStream",
     "KTable",
+    "KafkaStreams",
     "KeyValueStore",
     "LogAndContinueDeserialization",
     "LogAndContinueProcessing",
@@ -184,3 +191,12 @@ __all__ = [
     "dead_letter",
     "serdes",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What runs an app on a cluster loads the Kafka clients; declaring and testing one needs none of them."""
+    if name in ("ClientState", "KafkaStreams"):
+        from streamfleet import kafka_streams
+
+        return getattr(kafka_streams, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

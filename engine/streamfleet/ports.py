@@ -57,7 +57,9 @@ class OffsetOutOfRange(msgspec.Struct, frozen=True):
 
 
 class PartitionUnavailable(msgspec.Struct, frozen=True):
-    """Nothing can be read from one partition: `code` is Kafka's name for why (unknown topic, no permission, bad bytes)."""
+    """Nothing can be read from one partition: `code` is Kafka's name for why (no permission, bad bytes).
+    A topic that does not exist is not told: compare topic ids before partitions are assigned.
+    """
 
     partition: TopicPartition
     code: str

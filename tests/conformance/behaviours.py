@@ -104,9 +104,10 @@ class Apply(Behaviour):
                 "ts": record.timestamp,
                 "stream_time": self.context.current_stream_time_ms(),
                 "wall_clock": self.context.current_system_time_ms(),
+                # Without an input record (in a punctuation) Java has a place of no topic and with the numbers -1.
                 "topic": origin.topic if origin else None,
-                "partition": origin.partition if origin else None,
-                "offset": origin.offset if origin else None,
+                "partition": origin.partition if origin else -1,
+                "offset": origin.offset if origin else -1,
             }
         )
         for key, value in pairs:

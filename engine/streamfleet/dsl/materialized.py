@@ -159,7 +159,7 @@ class WindowStoreSpec(_WindowedStoreSpec):
         if supplier is not None:
             if not isinstance(supplier, WindowStoreBuilder):
                 raise _wrong_supplier(supplier, "a window store", "Stores.window")
-            return supplier.for_table()
+            return supplier.for_table().with_logged_retention(self._retention_ms)
         builder: WindowStoreBuilder[Any, Any] = Stores.timestamped_window(
             self.name, self._retention_ms, self._size_ms, kind=kind
         )
@@ -181,7 +181,7 @@ class SessionStoreSpec(_WindowedStoreSpec):
         if supplier is not None:
             if not isinstance(supplier, SessionStoreBuilder):
                 raise _wrong_supplier(supplier, "a session store", "Stores.session")
-            return supplier
+            return supplier.with_logged_retention(self._retention_ms)
         builder: SessionStoreBuilder[Any, Any] = Stores.session(self.name, self._retention_ms, kind=kind)
         if self.emit_strategy is EmitStrategy.ON_WINDOW_CLOSE:
             return builder.with_time_first()

@@ -73,7 +73,10 @@ class TimeWindowedKStream(_WindowedKStream[K, V]):
         self, *, name: str | None = None, store: str | None = None, materialized: Materialized | None = None
     ) -> KTable[Windowed[K], int]:
         """The number of records of each key and window; null values count."""
-        options = self._grouped._count_options(store, materialized)
+        if isinstance(self._windows, SlidingWindows):
+            options = chosen_materialized("count", store, materialized)
+        else:
+            options = self._grouped._count_options(store, materialized)
         return self._aggregate(options, zero, count_one, name, _AGGREGATE, long())
 
     def reduce(

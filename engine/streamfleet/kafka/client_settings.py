@@ -37,8 +37,6 @@ _CONSUMER_DEFAULTS = {
     # One fetch per broker is under way at a time: a long wait on idle partitions would delay one that was just assigned.
     "fetch.wait.max.ms": 100,
     "fetch.queue.backoff.ms": 20,
-    # How long a topic may be unknown before that is an error; the default is half a minute of silence.
-    "topic.metadata.propagation.max.ms": 5000,
     "reconnect.backoff.max.ms": 1000,
 }
 _CONSUMER_FIXED = {

@@ -5,6 +5,8 @@ their settings (client_settings.py). It never subscribes and never commits: the 
 
 End offsets are not asked here. A read_committed librdkafka consumer answers with the last stable offset where the high
 watermark is meant, and a restore that ends there misses records: `Admin.list_offsets` has both, by name.
+Nor does librdkafka say that an assigned topic does not exist, or was deleted or made anew: whoever assigns partitions
+compares topic ids (`Admin.describe_topics`).
 """
 
 from __future__ import annotations
@@ -84,15 +86,9 @@ class KafkaConsumer:
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         known = [partition for partition in partitions if partition in self._started_at]
-        if not known:
-            return
-        self._paused.difference_update(known)
-        at = call_client("asking for positions", self._client.position, _named(known))
-        unread = [partition for partition, found in zip(known, at, strict=True) if found.offset < 0]
-        call_client("resuming partitions", self._client.resume, _named(known))
-        for partition in unread:
-            # librdkafka goes on from the last record taken; without one it would forget where it was told to begin.
-            self.seek(partition, self._started_at[partition])
+        if known:
+            call_client("resuming partitions", self._client.resume, _named(known))
+            self._paused.difference_update(known)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         # librdkafka's seek fails while a partition is still being assigned; assigning it anew always works.

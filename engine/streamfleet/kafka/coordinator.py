@@ -25,6 +25,11 @@ from streamfleet.kafka.wire import AnswerT, Call
 
 log = structlog.get_logger(__name__)
 
+_ACL_HINTS = {
+    CoordinatorKind.GROUP: "grant READ on the group with the application id",
+    CoordinatorKind.TRANSACTION: "grant WRITE on the transactional ids that begin with the application id",
+}
+
 
 @dataclass(frozen=True)
 class RetrySettings:
@@ -82,11 +87,12 @@ class CoordinatorLine:
     def advance(self, wait_ms: int) -> Any | None:
         """One step of the call in hand, waiting no longer than that (connecting may take its own time-out)."""
         assert self._call is not None, "nothing was begun"
+        until_ms = self._clock.now_ms() + wait_ms
         if not self._backed_off(wait_ms):
             return None
         try:
             connection = self._ready(self._call)
-            answer = connection.receive(wait_ms)
+            answer = connection.receive(max(0, until_ms - self._clock.now_ms()))
         except OSError as error:
             self._fail(f"{type(error).__name__}: {error}")
             return None
@@ -167,7 +173,7 @@ class CoordinatorLine:
         if answer.code in NOT_ALLOWED:
             raise AuthorizationError(
                 f"not allowed to use {self._kind.name.lower()} {self._key} ({answer.code.name})",
-                hint="grant READ on the group, and WRITE on the transactional ids, that begin with the application id",
+                hint=_ACL_HINTS[self._kind],
             )
         if answer.code is not ErrorCode.NONE:
             # At the very first use of a cluster the topic behind the coordinators is still being created.

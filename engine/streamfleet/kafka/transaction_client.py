@@ -131,7 +131,7 @@ def _transaction_error(code: ErrorCode, transactional_id: str) -> GroupError:
     if code in NOT_ALLOWED:
         return AuthorizationError(
             f"not allowed to use transactional id {transactional_id} ({code.name})",
-            hint="grant WRITE on the transactional ids, and READ on the group, that begin with the application id",
+            hint="grant WRITE on the transactional ids that begin with the application id, and READ on its group",
         )
     return TransactionAbortableError(
         f"the transaction of {transactional_id} cannot go on ({code.name})", hint="abort it and begin again"

@@ -114,6 +114,9 @@ class KeyValueStoreBuilder(OwnStoreBuilder[K, V]):
 
         return OwnKeyValueStore(self)
 
+    def timestamped(self) -> KeyValueStoreBuilder[K, ValueAndTimestamp[Any]]:
+        return cast("KeyValueStoreBuilder[K, ValueAndTimestamp[Any]]", replace(self, is_timestamped=True))
+
     def for_table(self) -> KeyValueStoreBuilder[K, ValueAndTimestamp[Any]]:
         """The store as the DSL uses it. On disk a plain store has no place for timestamps, in memory it has: as in Kafka Streams."""
         forgets = not self.is_timestamped and self.kind == "rocksdb"
@@ -130,6 +133,8 @@ class WindowStoreBuilder(OwnStoreBuilder[K, V]):
     retain_duplicates: bool = False
     is_timestamped: bool = False
     time_first: bool = False
+    logged_retention: int | None = None
+    """For how long the changelog keeps a change, if not as long as the store: in the DSL the windows decide that, not the store."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -146,11 +151,11 @@ class WindowStoreBuilder(OwnStoreBuilder[K, V]):
 
     @property
     def retention_ms(self) -> int:
-        return self.retention
+        return self.retention if self.logged_retention is None else self.logged_retention
 
     @property
     def log_config(self) -> Mapping[str, str]:
-        """Duplicates have keys of their own, so compaction would find nothing to do: their changelog is only deleted by age.
+        """Duplicates have keys of their own, so compaction would find nothing to do: their changelog is deleted by age only.
         Timestamped stores make no such difference.
         """
         default = {"cleanup.policy": "delete"} if self.retain_duplicates and not self.is_timestamped else {}
@@ -185,13 +190,17 @@ class WindowStoreBuilder(OwnStoreBuilder[K, V]):
     def with_time_first(self, time_first: bool = True) -> Self:
         return replace(self, time_first=time_first)
 
+    def with_logged_retention(self, retention_ms: int) -> Self:
+        return replace(self, logged_retention=retention_ms)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SessionStoreBuilder(OwnStoreBuilder[K, V]):
-    """Session stores. `time_first` as in window stores."""
+    """Session stores. `time_first` and `logged_retention` as in window stores."""
 
     retention: int
     time_first: bool = False
+    logged_retention: int | None = None
 
     @property
     def is_windowed(self) -> bool:
@@ -199,7 +208,7 @@ class SessionStoreBuilder(OwnStoreBuilder[K, V]):
 
     @property
     def retention_ms(self) -> int:
-        return self.retention
+        return self.retention if self.logged_retention is None else self.logged_retention
 
     @property
     def segment_interval_ms(self) -> int:
@@ -215,6 +224,9 @@ class SessionStoreBuilder(OwnStoreBuilder[K, V]):
 
     def with_time_first(self, time_first: bool = True) -> Self:
         return replace(self, time_first=time_first)
+
+    def with_logged_retention(self, retention_ms: int) -> Self:
+        return replace(self, logged_retention=retention_ms)
 
 
 def segment_interval_ms(kind: StoreEngineKind, retention_ms: int) -> int:

@@ -1,13 +1,26 @@
-"""LoggedRows: writes to the rows below, then reports the change to the changelog."""
+"""LoggedRows: writes to the rows below, then reports the change to the changelog. UnstampedRows: forgets timestamps on the way."""
 
 from __future__ import annotations
 
 from streamfleet.state.api import StoreContext
 from streamfleet.state.changelog import ChangeLog
-from streamfleet.state.rows_api import BottomRows
+from streamfleet.state.rows_api import BottomRows, Rows
 
 TIMESTAMP_SIZE = 8
 """Timestamped stores put the timestamp in front of the value: 8 bytes, big endian, signed."""
+UNKNOWN_TIMESTAMP = (-1).to_bytes(TIMESTAMP_SIZE, "big", signed=True)
+
+
+class UnstampedRows:
+    """Writes to the rows below, with -1 in place of every timestamp: for plain stores that hold a table."""
+
+    def __init__(self, rows: BottomRows) -> None:
+        self._put = rows.put
+        self.get = rows.get
+        self.remove = rows.remove
+
+    def put(self, raw: bytes, value: bytes | None) -> None:
+        self._put(raw, None if value is None else UNKNOWN_TIMESTAMP + value[TIMESTAMP_SIZE:])
 
 
 class LoggedRows:
@@ -15,7 +28,7 @@ class LoggedRows:
     tombstones, with that of the record under way.
     """
 
-    def __init__(self, rows: BottomRows, changelog: ChangeLog, context: StoreContext, *, is_timestamped: bool) -> None:
+    def __init__(self, rows: Rows, changelog: ChangeLog, context: StoreContext, *, is_timestamped: bool) -> None:
         self._rows = rows
         self._log = changelog.log
         self._context = context

@@ -15,7 +15,7 @@ from streamfleet.state.builders import OwnStoreBuilder
 from streamfleet.state.cached_rows import CachedRows
 from streamfleet.state.codec import StoreCodec
 from streamfleet.state.dirty_buffer import Row
-from streamfleet.state.logged_rows import TIMESTAMP_SIZE, LoggedRows
+from streamfleet.state.logged_rows import TIMESTAMP_SIZE, UNKNOWN_TIMESTAMP, LoggedRows, UnstampedRows
 from streamfleet.state.rows_api import BottomRows, Rows
 from streamfleet.state.store_home import StoreHome
 
@@ -86,10 +86,10 @@ class OwnStore(StateStore):
             self.name, builder.key_serde, builder.value_serde, home.context, is_timestamped=self._is_timestamped
         )
         self._bottom = bottom = self._make_rows(home)
-        below: Rows = bottom
+        below: Rows = UnstampedRows(bottom) if builder.forgets_timestamps else bottom
         changelog = home.changelog(self.name) if builder.logging_enabled else None
         if changelog is not None:
-            below = LoggedRows(bottom, changelog, home.context, is_timestamped=self._is_timestamped)
+            below = LoggedRows(below, changelog, home.context, is_timestamped=self._is_timestamped)
             self._on_logged(bottom, below)
         self._top, self._scans = below, bottom
         if builder.caching_enabled and home.context.cache_max_bytes > 0:  # a cache of no size is no cache
@@ -142,7 +142,9 @@ class OwnStore(StateStore):
             if key is None:
                 continue
             if value is not None and self._is_timestamped:
-                value = record.timestamp.to_bytes(TIMESTAMP_SIZE, "big", signed=True) + value
+                forgets = self._builder.forgets_timestamps
+                stamp = UNKNOWN_TIMESTAMP if forgets else record.timestamp.to_bytes(TIMESTAMP_SIZE, "big", signed=True)
+                value = stamp + value
             self._restored(key)
             restore(key, value)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from streamfleet.errors import StateStoreError
+from streamfleet.errors import RecordError, StateStoreError, StreamsError
 from streamfleet.state.api import StateStore, StoreBuilder, StoreContext, StoreEngineKind
 from streamfleet.state.own_store import OwnStore
 from streamfleet.state.store_home import StoreHome
@@ -65,9 +65,17 @@ class TaskState:
             self._kinds[entry.changelog] = kind
 
     def flush_caches(self) -> None:
-        """Forward what caching held back. What a store forwards may change stores after it, never before it."""
-        for store in self.stores.values():
-            store.flush_cache()
+        """Forward what caching held back. What a store forwards may change stores after it, never before it. A failure does not
+        keep the stores after it from being flushed; the first one is raised at the end.
+        """
+        first: StreamsError | None = None
+        for name, store in self.stores.items():
+            try:
+                store.flush_cache()
+            except Exception as error:
+                first = first or _flush_failure(name, error)
+        if first is not None:
+            raise first
 
     def log_changes(self) -> None:
         """Send the changelog records that were held back until the commit, if they are."""
@@ -106,3 +114,12 @@ class TaskState:
         """Close the stores without committing: what is not committed is restored from the changelogs."""
         for store in self.stores.values():
             store.close()
+
+
+def _flush_failure(name: str, error: Exception) -> StreamsError:
+    """What a commit fails with. Errors about a record say themselves where it got stuck; here it was on its way out of a cache."""
+    if isinstance(error, StreamsError) and not isinstance(error, RecordError):
+        return error
+    failure = StateStoreError(f"the cache of store {name} could not be flushed: {error}")
+    failure.__cause__ = error
+    return failure

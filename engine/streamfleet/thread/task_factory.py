@@ -25,8 +25,8 @@ LagOf = Callable[[TopicPartition], int | None]
 
 @dataclass(frozen=True)
 class TaskFactory:
-    """`partitions` has the partition count of every topic that some source reads, internal ones by their real names; `topic_ids` the
-    present id of each.
+    """`partitions` has the partition count of every topic that some source reads, internal ones by their real names, `topic_ids`
+    the present id of each.
     """
 
     topology: Topology

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.conformance.recorder.generator import aggregations, inputs, operators, processor_graphs, store_scripts
+from tests.conformance.recorder.generator import (
+    aggregations,
+    failing,
+    inputs,
+    operators,
+    processor_graphs,
+    settings,
+    store_scripts,
+)
 from tests.conformance.recorder.generator.draws import Draw, Json
 from tests.conformance.recorder.generator.graph import Graph
 from tests.conformance.recorder.generator.operators import Operator
@@ -120,9 +128,9 @@ def _with_config(family: Callable[[Draw], Json]) -> Callable[[Draw], Json]:
     return lambda draw: {"config": _config(draw), **family(draw)}
 
 
-_ALL_SOURCES: dict[Operator, int] = {_stream: 4, operators.table: 3, operators.global_table: 1}
+_ALL_SOURCES: dict[Operator, int] = {_stream: 8, operators.table: 6, operators.global_table: 2, operators.pattern_stream: 1}
 FAMILIES: dict[str, Callable[[Draw], Json]] = {
-    "stateless": _chain(STATELESS, {_stream: 1}, 3, 9),
+    "stateless": _chain(STATELESS, {_stream: 5, operators.pattern_stream: 1}, 3, 9),
     "table": _chain(TABLES, {operators.table: 3, _stream: 1}, 2, 7),
     "aggregate": _chain(AGGREGATIONS, {_stream: 1}, 2, 6),
     "window": _chain(WINDOWS, {_stream: 1}, 1, 4),
@@ -130,4 +138,13 @@ FAMILIES: dict[str, Callable[[Draw], Json]] = {
     "chain": _chain(ANYTHING, _ALL_SOURCES, 4, 11),
     "store": _with_config(store_scripts.scenario),
     "papi": _with_config(processor_graphs.scenario),
+    "errors": lambda draw: failing.sabotaged(draw, _small(draw)),
+    "timestamps": lambda draw: settings.with_extractors(draw, _small(draw)),
+    "idle": lambda draw: settings.with_idling(draw, FAMILIES["join"](draw)),
+    "topology": lambda draw: settings.topology_only(draw, FAMILIES["chain"](draw)),
+    "naming": lambda draw: settings.topology_only(draw, settings.clashing(draw, FAMILIES["chain"](draw))),
 }
+
+
+def _small(draw: Draw) -> Json:
+    return FAMILIES[draw.one("stateless", "aggregate", "table", "window", "join")](draw)

@@ -55,10 +55,10 @@ class Graph:
         return self.draw.of(fitting) if fitting else None
 
     def serdes(self, key: Json, value: Json) -> dict[str, Json]:
-        """Serdes for an option object: text can do without, other types mostly get theirs."""
+        """Serdes for an option object: text can do without, other types always get theirs."""
         found = {}
         for name, kind in (("key", key), ("value", value)):
-            if self.draw.chance(25 if kind == "string" else 92):
+            if kind != "string" or self.draw.chance(25):
                 found[name] = kind
         return found
 
@@ -91,14 +91,18 @@ class Graph:
         if self.draw.chance(8):
             self.add("foreach", on=node.id, tag=self.draw.fresh("seen"), **self.draw.named())
             return
-        topic = self.draw.fresh("out")
-        produced = self.serdes(node.key, node.value)
-        if functions.is_windowed(node.key) and self.draw.chance(40):
-            produced.pop("key", None)
-        if self.draw.chance(15):
-            produced["name"] = self.draw.fresh("sink")
-        self.add("to", on=node.id, topic=topic, **({"produced": produced} if produced or self.draw.chance(10) else {}))
+        draw = self.draw
+        topic = draw.fresh("out")
+        produced = self.serdes(node.key, node.value) | draw.maybe(15, name=draw.fresh("sink"))
+        if draw.chance(6):
+            produced["partitions_fn"] = draw.of([None, ["list", 0], ["list"], ["if", ["is_null", "$v"], ["list"], None]])
+        target: dict[str, Json] = {"topic": topic}
         self.outputs[topic] = {"key": node.key, "value": node.value}
+        if draw.chance(8):
+            other = draw.fresh("out")
+            self.outputs[other] = self.outputs[topic]
+            target = {"topic_fn": ["if", ["is_null", "$v"], topic, other]}
+        self.add("to", on=node.id, **target, **({"produced": produced} if produced or draw.chance(10) else {}))
 
     def table_to_stream(self, node: Node) -> Node:
         draw = self.draw

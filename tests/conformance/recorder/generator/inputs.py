@@ -43,7 +43,7 @@ def content(draw: Draw, serde: Json) -> Json:
     if draw.chance(8):
         return None
     if serde == "double":
-        return draw.one(0.5, 1.0, -2.25, 7.0, 1e10)
+        return draw.one(0.5, 1.0, -2.25, 7.0, 1000.5)
     return draw.between(-3, 9)
 
 

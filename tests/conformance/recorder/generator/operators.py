@@ -21,7 +21,8 @@ Operator = Callable[[Graph], bool]
 def stream(graph: Graph, value: Json = "string") -> bool:
     draw = graph.draw
     topics = [draw.fresh("in") for _ in range(draw.weighted({1: 8, 2: 1}))]
-    consumed = graph.serdes("string", value) | draw.maybe(15, name=draw.fresh("src"))
+    consumed = draw.maybe(25, key="string") | draw.maybe(15, name=draw.fresh("src"))
+    consumed |= {"value": value} if value != "string" or draw.chance(25) else {}
     consumed |= draw.maybe(8, reset=draw.of(["earliest", "latest", "none", 1000]))
     graph.node("stream", "string", value, "stream", topics=topics, **({"consumed": consumed} if consumed else {}))
     graph.sources |= dict.fromkeys(topics, {"key": "string", "value": value})
@@ -38,8 +39,23 @@ def table(graph: Graph) -> bool:
 
 def global_table(graph: Graph) -> bool:
     topic = graph.draw.fresh("g")
-    graph.node("global", "string", "string", "global_table", topic=topic, **graph.materialized("string", "string", 30))
+    store = draw_named_store(graph) if graph.draw.chance(30) else {}
+    graph.node("global", "string", "string", "global_table", topic=topic, **store)
     graph.sources[topic] = {"key": "string", "value": "string"}
+    return True
+
+
+def draw_named_store(graph: Graph) -> dict[str, Json]:
+    """Options with a store name: without one Java fails to build a global table."""
+    spec = {"store": graph.draw.fresh("st"), **graph.serdes("string", "string")}
+    return {"materialized": spec | graph.draw.maybe(40, type=graph.draw.one("in_memory", "rocksdb"))}
+
+
+def pattern_stream(graph: Graph) -> bool:
+    """A source of all topics that match; the script writes to two of them."""
+    prefix = graph.draw.fresh("logs")
+    graph.node("stream", "string", "string", "stream", pattern=f"{prefix}-.*")
+    graph.sources |= dict.fromkeys((f"{prefix}-a", f"{prefix}-b"), {"key": "string", "value": "string"})
     return True
 
 

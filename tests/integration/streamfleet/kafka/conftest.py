@@ -76,7 +76,8 @@ def admin(broker) -> Iterator[KafkaAdmin]:
 def new_topic(admin):
     def make(partitions=1, **configs) -> str:
         name = f"topic-{uuid.uuid4().hex[:8]}"
-        settings = {key.replace("_", "."): str(value) for key, value in configs.items()}
+        # Records of tests are of 1970: the broker would delete them as too old, half a minute after its start.
+        settings = {"retention.ms": "-1"} | {key.replace("_", "."): str(value) for key, value in configs.items()}
         assert admin.create_topics([TopicToCreate(name, partitions, settings)]) == {name}
         return name
 

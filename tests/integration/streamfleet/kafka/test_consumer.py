@@ -6,7 +6,7 @@ import pytest
 
 from streamfleet.errors import StreamsError
 from streamfleet.ids import TopicPartition
-from streamfleet.ports import ClientTrouble, OffsetKind, OffsetOutOfRange, PartitionUnavailable
+from streamfleet.ports import ClientTrouble, OffsetKind, OffsetOutOfRange
 from streamfleet.records import ProducerRecord
 
 
@@ -94,14 +94,6 @@ def test_the_end_of_the_log_is_not_outside_it(clients, new_topic, read):
     assert (consumer.take_events(), consumer.position(partition)) == ([], 3)
     fill(clients, topic, numbers(1))
     assert [record.offset for record in read(consumer, 1)] == [3]
-
-
-def test_a_topic_that_does_not_exist_is_told(clients):
-    consumer = clients.consumer(**{"consumer.topic.metadata.propagation.max.ms": 100})
-    consumer.assign({TopicPartition("no-such-topic", 0): 0})
-    (event,) = poll_until_event(consumer)
-    assert isinstance(event, PartitionUnavailable)
-    assert (event.partition, event.code) == (TopicPartition("no-such-topic", 0), "UNKNOWN_TOPIC_OR_PART")
 
 
 def test_partitions_come_and_go_without_disturbing_the_others(clients, new_topic, read):

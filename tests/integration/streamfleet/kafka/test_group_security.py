@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 
 import pytest
@@ -29,6 +30,10 @@ from streamfleet_devbroker import Cluster, ClusterSpec
 from streamfleet_devbroker.directories import cache_directory
 from streamfleet_devbroker.java import find_java
 from streamfleet_devbroker.ports import free_ports
+
+_silent = logging.getLogger(__name__)
+_silent.addHandler(logging.NullHandler())
+_silent.propagate = False  # the broker goes before its client does
 
 HOST = "127.0.0.1"
 SESSION_MS = 1_500
@@ -85,7 +90,7 @@ class SecureBroker:
             "super.users": "User:ANONYMOUS",
         }
         self.cluster = Cluster.start(ClusterSpec(directory / "kafka", port=plain, settings=settings))
-        self.admin = AdminClient({"bootstrap.servers": self.admin_servers})
+        self.admin = AdminClient({"bootstrap.servers": self.admin_servers}, logger=_silent)
         self.topic = create_topic(self.admin_servers)
 
     def add_scram_user(self, name, mechanism):
@@ -158,15 +163,11 @@ def test_a_member_logs_in_and_works(secure, mechanism, user, password):
     [
         ({"password": "guessed"}, "refused the login of app"),
         ({"mechanism": "SCRAM-SHA-512", "user": "scram512", "password": "guessed"}, "refused the login of scram512"),
-        ({"ssl_ca_location": "", "ssl.ca.location": ""}, "is not trusted"),
+        ({"ssl_ca_location": ""}, "is not trusted"),
     ],
 )
 def test_a_member_that_may_not_in_is_told_why_and_does_not_try_again(secure, wrong, message):
-    plain = {key: value for key, value in wrong.items() if not key.startswith("ssl")}
-    settings = secure.settings(**plain)
-    if "ssl.ca.location" in wrong:
-        del settings["ssl.ca.location"]
-    thread = member(secure, settings)
+    thread = member(secure, secure.settings(**wrong))
     settle(thread, until=lambda: bool(thread.events))
     assert isinstance(thread.events[0], Fatal) and message in thread.events[0].reason
     assert isinstance(thread.events[0].cause, AuthenticationError)
@@ -201,7 +202,7 @@ def test_without_that_the_broker_closes_the_connection_and_the_member_stays_one(
     thread.leave()
 
 
-def eventually(secure, attempt, error):
+def refusal_of(attempt, error):
     """ACLs take a moment to apply: repeat until the error is there."""
     deadline_ms = CLOCK.now_ms() + 10_000
     while CLOCK.now_ms() < deadline_ms:
@@ -222,20 +223,18 @@ def test_every_acl_that_is_missing_is_named(secure):
     with pytest.raises(AuthorizationError, match="grant WRITE on the transactional ids"):
         client.fence("group-txn", 5_000)
     secure.allow(user, ResourceType.TRANSACTIONAL_ID, "group-", AclOperation.WRITE, ResourcePatternType.PREFIXED)
-    allowed = []
 
     def fenced():
         try:
             client.fence("group-txn", 5_000)
         except GroupError:
             return False
-        allowed.append(True)
         return True
 
     settle(thread, until=fenced)
 
     secure.forbid(user, ResourceType.TOPIC, secure.topic)
-    refused = eventually(secure, lambda: client.commit(offsets, 5_000), AuthorizationError)
+    refused = refusal_of(lambda: client.commit(offsets, 5_000), AuthorizationError)
     assert "TOPIC_AUTHORIZATION_FAILED" in str(refused) and "grant READ" in str(refused)
     secure.allow(user, ResourceType.TOPIC, secure.topic, AclOperation.READ)
 

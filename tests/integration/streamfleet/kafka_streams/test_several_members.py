@@ -59,9 +59,12 @@ def test_tasks_move_to_a_second_member_and_back(bench, guarantee):
 
 def test_a_second_process_on_one_state_directory_is_refused(bench):
     topology, _, _ = counting(bench)
-    with bench.running(topology), KafkaStreams(topology, bench.config()) as twin:
-        with pytest.raises(sf.StateStoreError, match="is in use by another process .*state.dir of its own"):
-            twin.start()
+    with (
+        bench.running(topology),
+        KafkaStreams(topology, bench.config()) as twin,
+        pytest.raises(sf.StateStoreError, match="is in use by another process .*state.dir of its own"),
+    ):
+        twin.start()
 
 
 def newest(records):

@@ -3,8 +3,6 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import streamfleet as sf
-
 values = st.one_of(st.none(), st.text("xyz", min_size=1, max_size=3))
 updates = st.lists(
     st.tuples(st.sampled_from(["left", "right"]), st.sampled_from("abcd"), values, st.integers(0, 50)),

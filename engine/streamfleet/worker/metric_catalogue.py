@@ -1,0 +1,92 @@
+"""Every metric a worker shows, once: name, kind, labels, meaning. The exporter shows what is here and nothing else; docs/metrics.md has the
+same table, and a test keeps the two equal.
+
+Few on purpose: each is one that somebody would draw or raise an alarm on. Labels have few values (threads, tasks, operators of one app), never
+a key or anything else out of a record.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+PREFIX = "streamfleet_"
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+
+class MetricSpec(msgspec.Struct, frozen=True):
+    """`name` is without the prefix; that of a counter ends in _total."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    meaning: str
+
+    @property
+    def full_name(self) -> str:
+        return PREFIX + self.name
+
+
+METRICS = (
+    MetricSpec("info", "gauge", ("application_id", "version", "topology_hash"), "Always 1; says what runs here."),
+    MetricSpec("state", "gauge", ("state",), "1 for the state the app is in, 0 for the others."),
+    MetricSpec("threads", "gauge", ("phase",), "Number of StreamThreads by phase."),
+    MetricSpec("tasks", "gauge", ("phase",), "Number of tasks by phase."),
+    MetricSpec(
+        "last_step_age_seconds",
+        "gauge",
+        ("thread",),
+        "Time since the StreamThread last told its status; it does between steps, four times a second.",
+    ),
+    MetricSpec(
+        "processed_records_total",
+        "counter",
+        ("thread", "sub_topology"),
+        "Input records taken by tasks, those they dropped included.",
+    ),
+    MetricSpec(
+        "dropped_records_total",
+        "counter",
+        ("operator", "reason"),
+        "Records that an operator or store left out of the results.",
+    ),
+    MetricSpec(
+        "input_lag_records",
+        "gauge",
+        ("topic", "partition"),
+        "Records of an input partition that are not processed yet, as of the last fetch.",
+    ),
+    MetricSpec("polls_total", "counter", ("thread",), "Times a StreamThread asked for input records."),
+    MetricSpec("polled_records_total", "counter", ("thread",), "Input records it was given."),
+    MetricSpec(
+        "activity_seconds_total",
+        "counter",
+        ("thread", "activity"),
+        "Where a StreamThread's time goes: restore, poll (mostly waiting), process, punctuate.",
+    ),
+    MetricSpec("commit_seconds", "histogram", ("thread",), "Duration of commits that had something to commit."),
+    MetricSpec("commit_failures_total", "counter", ("thread",), "Commits that raised; they are repeated or taken back."),
+    MetricSpec("uncommitted_bytes", "gauge", ("thread",), "Store changes in memory since the last commit."),
+    MetricSpec("restored_records_total", "counter", ("thread",), "Changelog records applied to stores."),
+    MetricSpec(
+        "restore_remaining_records",
+        "gauge",
+        ("task",),
+        "Changelog offsets a restoring task has still to read; gone when it runs.",
+    ),
+    MetricSpec("rebalances_total", "counter", ("thread",), "Plans that a StreamThread got from its group."),
+    MetricSpec(
+        "lost_assignments_total",
+        "counter",
+        ("thread",),
+        "Times the group went on without this StreamThread, so that it dropped its tasks.",
+    ),
+    MetricSpec(
+        "lost_transactions_total",
+        "counter",
+        ("thread",),
+        "Transactions that were fenced, aborted or of unknown outcome; tasks went back to the last commit.",
+    ),
+)

@@ -1,0 +1,71 @@
+"""Changes of a generated scenario as a whole: timestamp extractors, idling, partition counts, names that clash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.conformance.recorder.generator.draws import Draw, Json
+
+_EXTRACTORS = {"value_or_skip": 3, "value_or_partition_time": 3, "value": 2, "value_or_fail": 1, "use_partition_time": 1}
+
+
+def with_extractors(draw: Draw, scenario: Json) -> Json:
+    """Timestamps from the values, for all sources or for some, and values that hold some."""
+    if draw.chance(50):
+        scenario["config"]["default.timestamp.extractor"] = draw.weighted(_EXTRACTORS)
+    for op in scenario["topology"]:
+        if op["op"] in ("stream", "table") and draw.chance(50):
+            op["consumed"] = op.get("consumed", {}) | {"extractor": draw.weighted(_EXTRACTORS)}
+    for step in scenario["steps"]:
+        if "pipe" in step and isinstance(step["pipe"][2], str) and draw.chance(80):
+            step["pipe"][2] += f"@{max(0, step['pipe'][3] + draw.between(-10, 10))}"
+    return scenario
+
+
+def with_idling(draw: Draw, scenario: Json) -> Json:
+    """A task that waits for its other inputs, and a clock that moves."""
+    scenario["config"]["max.task.idle.ms"] = draw.one(-1, 0, 5, 20, 60)
+    steps = []
+    for step in scenario["steps"]:
+        steps.append(step)
+        if draw.chance(30):
+            steps.append({"advance": draw.one(1, 5, 20, 60, 100)})
+    return scenario | {"steps": steps}
+
+
+def topology_only(draw: Draw, scenario: Json) -> Json:
+    """No script; topics with different partition counts, and settings of internal topics."""
+    scenario.pop("steps")
+    config = scenario["config"]
+    config |= draw.maybe(25, **{"topic.retention.ms": "77"}) | draw.maybe(20, **{"topic.segment.bytes": "1000"})
+    config |= draw.maybe(25, **{"windowstore.changelog.additional.retention.ms": draw.one(0, 1000)})
+    config |= draw.maybe(10, **{"ensure.explicit.internal.resource.naming": "true"})
+    counts = draw.of([(4,), (2, 4), (1, 2, 3)])
+    scenario["partitions"] = {topic: draw.of(counts) for topic in scenario["topics"] if not topic.startswith("out")}
+    for op in scenario["topology"]:
+        if op["op"] == "repartition" and draw.chance(40):
+            op["repartitioned"] = op.get("repartitioned", {}) | {"partitions": draw.one(1, 2, 4, 6)}
+    return scenario
+
+
+def clashing(draw: Draw, scenario: Json) -> Json:
+    """One or two names of the topology given twice, or not allowed."""
+    places = list(_names(scenario["topology"]))
+    if not places:
+        return scenario
+    for _ in range(draw.between(1, 2)):
+        holder, field = draw.of(places)
+        other, other_field = draw.of(places)
+        holder[field] = other[other_field] if draw.chance(85) else draw.one("a b", "", ".", "x/y", "é")
+    return scenario
+
+
+def _names(topology: list[Json]) -> Iterator[tuple[Json, str]]:
+    """Where names stand: the object and its field."""
+    for op in topology:
+        if "named" in op:
+            yield op, "named"
+        for holder, field in (("materialized", "store"), ("grouped", "name"), ("repartitioned", "name"), ("joined", "name"),
+                              ("consumed", "name"), ("produced", "name")):
+            if field in op.get(holder, {}):
+                yield op[holder], field
