@@ -100,7 +100,7 @@ from streamfleet.topology.plan import InternalTopic, SubTopologyPlan, TopologyPl
 from streamfleet.topology.topology import Topology
 
 if TYPE_CHECKING:
-    from streamfleet.kafka_streams import ClientState, KafkaStreams
+    from streamfleet.kafka_streams import ClientState, KafkaStreams, UncaughtResponse
 
 __all__ = [
     "BranchedKStream",
@@ -181,6 +181,7 @@ __all__ = [
     "TopologyDescription",
     "TopologyError",
     "TopologyPlan",
+    "UncaughtResponse",
     "UnlimitedWindows",
     "UsePartitionTimeOnInvalidTimestamp",
     "ValueAndTimestamp",
@@ -195,7 +196,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """What runs an app on a cluster loads the Kafka clients; declaring and testing one needs none of them."""
-    if name in ("ClientState", "KafkaStreams"):
+    if name in ("ClientState", "KafkaStreams", "UncaughtResponse"):
         from streamfleet import kafka_streams
 
         return getattr(kafka_streams, name)

@@ -214,7 +214,7 @@ class Admin(Protocol):
         """By name; topics that do not exist are left out."""
 
     def create_topics(self, topics: Iterable[TopicToCreate]) -> frozenset[str]:
-        """Names of those that were created now; a topic that exists is left as it is."""
+        """Names of those that were created now; a topic that exists is left as it is. All can be described then."""
 
     def describe_configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
         """All settings of existing topics, defaults included."""

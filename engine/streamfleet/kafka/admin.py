@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.broker_patience import BrokerPatience
-from streamfleet.kafka.client_errors import KafkaClientError
+from streamfleet.kafka.client_errors import BrokerUnavailableError, KafkaClientError
 from streamfleet.kafka.client_failures import call_client, client_error
 from streamfleet.kafka.client_making import make_client
 from streamfleet.ports import OffsetKind, TopicInfo, TopicToCreate
@@ -82,7 +82,11 @@ class KafkaAdmin:
             futures = self._client.create_topics(wanted, request_timeout=_seconds(left_ms))
             return frozenset(_results(doing, futures, _TopicExists))
 
-        return self._ask(doing, attempt) if wanted else frozenset()
+        if not wanted:
+            return frozenset()
+        created = self._ask(doing, attempt)
+        self._await_visible([topic.topic for topic in wanted])
+        return created
 
     def describe_configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
         wanted = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(set(names))]
@@ -128,6 +132,16 @@ class KafkaAdmin:
 
     def close(self) -> None:
         del self._client
+
+    def _await_visible(self, names: list[str]) -> None:
+        """The controller answers before the broker that is asked next has heard of the topic."""
+
+        def attempt(_: int) -> None:
+            unseen = sorted(set(names) - self.describe_topics(names).keys())
+            if unseen:
+                raise BrokerUnavailableError(f"not visible yet: {', '.join(unseen)}", code="UNKNOWN_TOPIC_OR_PART")
+
+        self._patience.ask("waiting for new topics", attempt)
 
     def _ask(self, doing: str, attempt: Callable[[int], T]) -> T:
         try:

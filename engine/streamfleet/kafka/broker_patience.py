@@ -15,7 +15,8 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
-PAUSE_MS = 250
+LONGEST_PAUSE_MS = 250
+_FIRST_PAUSE_MS = 10
 
 
 class WaitingForBroker(msgspec.Struct, frozen=True):
@@ -56,11 +57,14 @@ class BrokerPatience:
             except BrokerUnavailableError as error:
                 attempt += 1
                 waited_ms = self._clock.now_ms() - started_ms
-                if waited_ms + PAUSE_MS >= self._timeout_ms:
+                pause_ms = min(_FIRST_PAUSE_MS * 2**attempt, LONGEST_PAUSE_MS)
+                if waited_ms + pause_ms >= self._timeout_ms:
                     raise BrokerUnavailableError(
                         f"{doing} got no answer within {self._timeout_ms} ms, in {attempt} attempts: {error.fact}",
                         code=error.code,
                         hint=error.hint,
                     ) from error
-                self._on_waiting(WaitingForBroker(doing, attempt, waited_ms, self._timeout_ms - waited_ms, error.fact))
-                self._clock.pause_ms(PAUSE_MS)
+                if waited_ms >= LONGEST_PAUSE_MS:  # what is over in a moment is not worth a word
+                    left_ms = self._timeout_ms - waited_ms
+                    self._on_waiting(WaitingForBroker(doing, attempt, waited_ms, left_ms, error.fact))
+                self._clock.pause_ms(pause_ms)

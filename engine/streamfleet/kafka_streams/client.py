@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -13,14 +14,14 @@ from streamfleet.clock import Clock, SystemClock
 from streamfleet.config import StreamsConfig
 from streamfleet.errors import ConfigError, StreamsError
 from streamfleet.failpoints import Failpoints, NoFailpoints
-from streamfleet.kafka_streams.driver import ThreadDriver
 from streamfleet.kafka_streams.states import ClientState, checked_transition
-from streamfleet.kafka_streams.wiring import Wiring
+from streamfleet.kafka_streams.thread_pool import ThreadPool
+from streamfleet.kafka_streams.wiring import ThreadParts, Wiring
 from streamfleet.metrics import Metrics
 from streamfleet.state.process_id import load_process_id
 from streamfleet.state.state_directory import StateDirectory
 from streamfleet.thread.global_updater import GlobalUpdater
-from streamfleet.thread.thread_phases import ThreadPhase
+from streamfleet.thread.task_factory import TaskFactory
 from streamfleet.thread.thread_status import ThreadStatus
 from streamfleet.topology.topology import Topology
 
@@ -28,6 +29,21 @@ log = structlog.get_logger(__name__)
 
 StateListener = Callable[[ClientState, ClientState], None]
 """listener(new state, old state)"""
+
+
+class UncaughtResponse(enum.Enum):
+    REPLACE_THREAD = "replace_thread"
+    """A new StreamThread begins at the last commit. An error that comes back makes this a loop: count them in the handler."""
+    SHUTDOWN_CLIENT = "shutdown_client"
+    """The app ends, in this process; others of its group go on."""
+
+
+UncaughtHandler = Callable[[Exception], UncaughtResponse]
+
+
+def shut_down_client(_error: Exception) -> UncaughtResponse:
+    """The default."""
+    return UncaughtResponse.SHUTDOWN_CLIENT
 
 
 class KafkaStreams:
@@ -54,7 +70,9 @@ class KafkaStreams:
         self._directory = StateDirectory(chosen.state_dir, chosen.application_id)
         self._wiring: Wiring | None = None
         self._globals: GlobalUpdater | None = None
-        self._drivers: list[ThreadDriver] = []
+        self._factory: TaskFactory | None = None
+        self._threads = ThreadPool(self._make_thread, self._on_step, self._on_failure)
+        self._uncaught: UncaughtHandler = shut_down_client
         self._state = ClientState.CREATED
         self._changed = threading.Condition()
         self._listener: StateListener | None = None
@@ -78,7 +96,7 @@ class KafkaStreams:
 
     def threads(self) -> list[ThreadStatus]:
         """What each StreamThread told about itself lately."""
-        return [driver.thread.status for driver in list(self._drivers)]
+        return [driver.thread.status for driver in self._threads.drivers]
 
     def start(self) -> None:
         """Check the topics, create the internal ones, join the group; returns before any task runs."""
@@ -99,18 +117,45 @@ class KafkaStreams:
             self._globals = self._wiring.global_updater()
             if self._globals is not None:
                 self._globals.bootstrap()
-            factory = self._wiring.task_factory({} if self._globals is None else self._globals.stores)
-            for number in range(self._config.num_stream_threads):
-                # One thread keeps the global stores up to date, between two of its own steps.
-                before_step = self._globals.run_once if self._globals is not None and number == 0 else None
-                parts = self._wiring.thread(number, factory, before_step)
-                self._drivers.append(ThreadDriver(parts, self._on_step, self._on_failure))
+            self._factory = self._wiring.task_factory({} if self._globals is None else self._globals.stores)
+            self._threads.prepare(self._config.num_stream_threads)
         except BaseException:
             self._release()
             raise
         self._transition_to(ClientState.REBALANCING)
-        for driver in self._drivers:
-            driver.start()
+        self._threads.start()
+
+    def _make_thread(self, number: int) -> ThreadParts:
+        if self._wiring is None or self._factory is None:
+            raise StreamsError("the app is not running", hint="start it first")
+        # One thread keeps the global stores up to date, between two of its own steps.
+        before_step = self._globals.run_once if self._globals is not None and number == 0 else None
+        return self._wiring.thread(number, self._factory, before_step)
+
+    def add_stream_thread(self) -> int:
+        """Run one more StreamThread; returns its number. Python runs one at a time: more processes scale, threads hardly do."""
+        self._require_started()
+        return self._threads.add()
+
+    def remove_stream_thread(self, timeout_seconds: float = 30.0) -> int:
+        """Stop one StreamThread; the others, here or elsewhere, take its tasks over."""
+        self._require_started()
+        return self._threads.remove(timeout_seconds)
+
+    def pause(self) -> None:
+        """Process nothing more, until `resume`; the group keeps its members and they keep their tasks."""
+        self._threads.pause(True)
+
+    def resume(self) -> None:
+        self._threads.pause(False)
+
+    def set_uncaught_exception_handler(self, handler: UncaughtHandler) -> None:
+        """Decide what a failed StreamThread means: another one in its place, or (the default) the end of the app."""
+        self._uncaught = handler
+
+    def _require_started(self) -> None:
+        if self._state not in (ClientState.REBALANCING, ClientState.RUNNING):
+            raise StreamsError(f"the app is {self._state.value}", hint="threads come and go only while it runs")
 
     def wait_until_running(self, timeout_seconds: float = 60.0) -> None:
         """Wait until all tasks of this process run; raises what ended the app, or TimeoutError."""
@@ -128,16 +173,15 @@ class KafkaStreams:
             return True
         if self._state in (ClientState.REBALANCING, ClientState.RUNNING):
             self._transition_to(ClientState.PENDING_SHUTDOWN)
-        for driver in self._drivers:
-            driver.stop()
-        stopped = [driver.join(timeout_seconds) for driver in self._drivers]
-        if all(stopped):
+        self._threads.stop()
+        stopped = self._threads.join(timeout_seconds)
+        if stopped:
             self._release()
         if self._state is ClientState.PENDING_SHUTDOWN:
             self._transition_to(ClientState.NOT_RUNNING)
         elif self._state is ClientState.PENDING_ERROR:
             self._transition_to(ClientState.ERROR)
-        return all(stopped)
+        return stopped
 
     def clean_up(self) -> None:
         """Delete the app's local state; only while it is not running. It will be restored from the changelogs."""
@@ -161,20 +205,30 @@ class KafkaStreams:
 
     def _on_step(self) -> None:
         """Called by every stream thread after each step."""
-        running = all(driver.thread.phase is ThreadPhase.RUNNING for driver in self._drivers)
+        running = self._threads.all_running
         if running and self._state is ClientState.REBALANCING:
             self._transition_to(ClientState.RUNNING)
         elif not running and self._state is ClientState.RUNNING:
             self._transition_to(ClientState.REBALANCING)
 
-    def _on_failure(self, error: Exception) -> None:
-        """A thread is gone: so is the app. Another thread going on alone would hide it."""
+    def _on_failure(self, number: int, error: Exception) -> None:
+        """A thread is gone. Unless the handler wants another one, so is the app: the rest going on alone would hide it."""
+        if self._state in (ClientState.REBALANCING, ClientState.RUNNING) and self._wants_replacement(error):
+            log.warning("stream thread is replaced", thread=number)
+            self._threads.replace(number)
+            return
         self.failure = error
         if self._state in (ClientState.REBALANCING, ClientState.RUNNING, ClientState.PENDING_SHUTDOWN):
             self._transition_to(ClientState.PENDING_ERROR)
-        for driver in self._drivers:
-            driver.stop()
+        self._threads.stop()
         self._transition_to(ClientState.ERROR)
+
+    def _wants_replacement(self, error: Exception) -> bool:
+        try:
+            return self._uncaught(error) is UncaughtResponse.REPLACE_THREAD
+        except Exception:
+            log.exception("the uncaught exception handler raised; the app is shut down")
+            return False
 
     def _transition_to(self, state: ClientState) -> None:
         with self._changed:

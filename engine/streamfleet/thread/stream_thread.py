@@ -97,6 +97,9 @@ class StreamThread(Generic[ReportT, PlanT]):
         self._failpoints = failpoints
         self._before_step = before_step
         self._last_commit_ms = clock.now_ms()
+        self.is_paused = False
+        """Set by the owner: process nothing, but stay a member and commit what was processed."""
+        self._is_resting = False
         self._event: Event[PlanT] | None = None
         self._must_rewind = False
         self._away_since_ms: int | None = None
@@ -149,13 +152,28 @@ class StreamThread(Generic[ReportT, PlanT]):
         self._restore()
         if self.phase is ThreadPhase.ASSIGNED and self.tasks.all_running:
             self._transition_to(ThreadPhase.RUNNING)
+        if self.is_paused:
+            self._rest()
+        else:
+            self._work()
+        self._commit_if_due()
+
+    def _rest(self) -> None:
+        """Paused: fetch nothing more, process nothing. Waiting is left to the consumer, which has nothing to give."""
+        self._consumer.pause(self._consumer.assignment())
+        self._is_resting = True
+        self.tasks.add_records(self._consumer.poll_batch(self._config.poll_ms, MAX_POLL_RECORDS), MAX_POLL_RECORDS)
+
+    def _work(self) -> None:
+        if self._is_resting:
+            self._consumer.resume(self._consumer.assignment())
+            self._is_resting = False
         with self.counts.timed("poll"):
             self._poll()
         with self.counts.timed("process"):
             self._process()
         with self.counts.timed("punctuate"):
             self._punctuate()
-        self._commit_if_due()
 
     def _restore(self) -> None:
         restoring = self.tasks.restoring()

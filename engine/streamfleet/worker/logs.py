@@ -32,12 +32,12 @@ def configure_logs(
 ) -> None:
     """May be called again, when the configuration has told what its secrets are."""
     target = stream or sys.stderr
-    shared = [
+    shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    ending = [
+    ending: list[Processor] = [
         structlog.processors.format_exc_info,  # the plain traceback: source lines, no locals
         _Redaction(redactor(secrets)),
         _renderer(log_format, is_terminal=target.isatty()),

@@ -17,6 +17,8 @@ def test_every_imported_class_or_function_is_listed():
     imported = {
         name
         for name, value in vars(streamfleet).items()
-        if not name.startswith("_") and (inspect.isclass(value) or inspect.isfunction(value))
+        if not name.startswith("_")
+        and (inspect.isclass(value) or inspect.isfunction(value))
+        and value.__module__.startswith("streamfleet")
     }
     assert imported <= set(streamfleet.__all__)

@@ -63,7 +63,7 @@ def test_a_raising_operator_ends_the_app_with_its_error(bench):
 
 
 def committed(streams):
-    (driver,) = streams._drivers
+    (driver,) = streams._threads.drivers
     thread = driver.thread
     offsets = MemberOffsets(thread._membership).committed(
         [partition for task in thread.tasks.tasks.values() for partition in task._group.partitions]
@@ -76,4 +76,3 @@ def wait_for(condition, timeout_seconds=30):
     while not condition():
         assert time.monotonic() < deadline, "not reached in time"
         time.sleep(0.02)
-

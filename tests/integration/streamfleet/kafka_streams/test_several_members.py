@@ -16,7 +16,7 @@ def counting(bench, partitions=4):
 
 
 def tasks_of(streams):
-    return {task for driver in streams._drivers for task in driver.thread.tasks.tasks}
+    return {task for driver in streams._threads.drivers for task in driver.thread.tasks.tasks}
 
 
 def wait_for(condition, timeout_seconds=30):

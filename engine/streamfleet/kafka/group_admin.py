@@ -1,0 +1,109 @@
+"""A consumer group seen from outside it: who is in it, deleting it, setting its offsets. Used by the reset command.
+
+A running app never comes here: its members read and write the group's offsets themselves (group_client.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError
+from confluent_kafka import TopicPartition as Partition
+from confluent_kafka.admin import AdminClient
+
+from streamfleet.ids import TopicPartition
+from streamfleet.kafka.broker_patience import BrokerPatience
+from streamfleet.kafka.client_errors import KafkaClientError
+from streamfleet.kafka.client_failures import call_client, client_error
+from streamfleet.kafka.client_making import make_client
+
+T = TypeVar("T")
+
+ATTEMPT_TIMEOUT_SECONDS = 5.0
+_GONE = (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
+
+
+class GroupBusyError(KafkaClientError):
+    """The group has members: stop them first."""
+
+
+class _NoSuchGroup(KafkaClientError):
+    """The group is not there."""
+
+
+class GroupMembers(msgspec.Struct, frozen=True):
+    """`is_empty` also while nobody has ever been in the group."""
+
+    is_empty: bool
+    state: str
+    members: tuple[str, ...]
+    """As client id at host."""
+
+
+class KafkaGroupAdmin:
+    def __init__(self, settings: Mapping[str, Any], patience: BrokerPatience | None = None) -> None:
+        self._client = make_client(AdminClient, settings)
+        self._patience = patience or BrokerPatience()
+
+    def members(self, group: str) -> GroupMembers:
+        def attempt() -> GroupMembers:
+            [future] = self._client.describe_consumer_groups([group], request_timeout=ATTEMPT_TIMEOUT_SECONDS).values()
+            found = call_client(f"describing group {group}", future.result, translate=_about_group)
+            names = tuple(sorted(f"{member.client_id} at {member.host.lstrip('/')}" for member in found.members))
+            return GroupMembers(found.state in _GONE, found.state.name.lower(), names)
+
+        try:
+            return self._ask(f"describing group {group}", attempt)
+        except _NoSuchGroup:
+            return GroupMembers(is_empty=True, state="dead", members=())
+
+    def delete(self, group: str) -> bool:
+        """Forget the group with all its offsets; False if it was not there. GroupBusyError if it has members."""
+        doing = f"deleting group {group}"
+
+        def attempt() -> bool:
+            [future] = self._client.delete_consumer_groups([group], request_timeout=ATTEMPT_TIMEOUT_SECONDS).values()
+            call_client(doing, future.result, translate=_about_group)
+            return True
+
+        try:
+            return self._ask(doing, attempt)
+        except _NoSuchGroup:
+            return False
+
+    def set_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Where the group's next members will begin. GroupBusyError if it has members."""
+        if not offsets:
+            return
+        chosen = [Partition(partition.topic, partition.partition, offset) for partition, offset in offsets.items()]
+        doing = f"setting the offsets of group {group}"
+
+        def attempt() -> None:
+            request = [ConsumerGroupTopicPartitions(group, chosen)]
+            [future] = self._client.alter_consumer_group_offsets(
+                request, request_timeout=ATTEMPT_TIMEOUT_SECONDS
+            ).values()
+            answer = call_client(doing, future.result, translate=_about_group)
+            for partition in answer.topic_partitions:
+                if partition.error is not None:
+                    raise _about_group(partition.error, f"{doing}: {partition.topic}-{partition.partition}")
+
+        self._ask(doing, attempt)
+
+    def _ask(self, doing: str, attempt: Callable[[], T]) -> T:
+        try:
+            return self._patience.ask(doing, lambda _: attempt())
+        finally:
+            self._client.poll(0)  # brings the client's log lines out
+
+
+def _about_group(error: KafkaError, doing: str) -> KafkaClientError:
+    if error.code() == KafkaError.GROUP_ID_NOT_FOUND:
+        return _NoSuchGroup(f"{doing}: there is no such group", code=error.name())
+    if error.code() in (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS):
+        return GroupBusyError(
+            f"{doing} was refused: the group has members", code=error.name(), hint="stop all workers of the app first"
+        )
+    return client_error(error, doing)

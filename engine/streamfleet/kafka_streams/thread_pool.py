@@ -1,0 +1,91 @@
+"""The StreamThreads of one process: started, added, removed, replaced and joined together. Owned by KafkaStreams."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from streamfleet.errors import StreamsError
+from streamfleet.kafka_streams.driver import ThreadDriver
+from streamfleet.kafka_streams.wiring import ThreadParts
+from streamfleet.thread.thread_phases import ThreadPhase
+
+Make = Callable[[int], ThreadParts]
+"""Makes the thread of a number: with the same number come the same transactional id and the same static member."""
+
+OnFailure = Callable[[int, Exception], None]
+
+
+class ThreadPool:
+    def __init__(self, make: Make, on_step: Callable[[], None], on_failure: OnFailure) -> None:
+        self._make = make
+        self._on_step = on_step
+        self._on_failure = on_failure
+        self._drivers: dict[int, ThreadDriver] = {}
+        self._lock = threading.RLock()
+        self._is_paused = False
+
+    @property
+    def drivers(self) -> list[ThreadDriver]:
+        with self._lock:
+            return [self._drivers[number] for number in sorted(self._drivers)]
+
+    @property
+    def all_running(self) -> bool:
+        return all(driver.thread.phase is ThreadPhase.RUNNING for driver in self.drivers)
+
+    def prepare(self, count: int) -> None:
+        """Make threads without starting them: what can fail, fails here."""
+        for number in range(count):
+            self._drivers[number] = self._driver(number)
+
+    def start(self) -> None:
+        for driver in self.drivers:
+            driver.start()
+
+    def add(self) -> int:
+        """Start one more thread; returns its number, the lowest that is free."""
+        with self._lock:
+            number = next(n for n in range(len(self._drivers) + 1) if n not in self._drivers)
+            self._drivers[number] = driver = self._driver(number)
+        driver.start()
+        return number
+
+    def remove(self, timeout_seconds: float) -> int:
+        """Stop the thread with the highest number; the others take its tasks over."""
+        with self._lock:
+            if len(self._drivers) < 2:
+                raise StreamsError("the last stream thread cannot be removed", hint="close the app instead")
+            number = max(self._drivers)
+            driver = self._drivers.pop(number)
+        driver.stop()
+        if not driver.join(timeout_seconds):
+            raise StreamsError(f"stream thread {number} did not stop within {timeout_seconds:g} s")
+        return number
+
+    def replace(self, number: int) -> None:
+        """Start a new thread in the place of one that has failed. Called by the failed one, at its very end."""
+        with self._lock:
+            self._drivers[number] = driver = self._driver(number)
+        driver.start()
+
+    def pause(self, paused: bool) -> None:
+        self._is_paused = paused
+        for driver in self.drivers:
+            driver.thread.is_paused = paused
+
+    def stop(self) -> None:
+        for driver in self.drivers:
+            driver.stop()
+
+    def join(self, timeout_seconds: float) -> bool:
+        """Wait for all of them, for that long altogether; false if one has not stopped."""
+        deadline = time.monotonic() + timeout_seconds
+        stopped = [driver.join(max(0.0, deadline - time.monotonic())) for driver in self.drivers]
+        return all(stopped)
+
+    def _driver(self, number: int) -> ThreadDriver:
+        parts = self._make(number)
+        parts.thread.is_paused = self._is_paused
+        return ThreadDriver(parts, self._on_step, lambda error: self._on_failure(number, error))

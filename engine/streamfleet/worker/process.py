@@ -1,0 +1,193 @@
+"""The life of a worker process: starts the app, opens the HTTP door, waits for a signal or a failure, and ends with an exit code.
+
+    start ──> wait ── SIGTERM, SIGINT ──> close ── in time ──────────────────────> 0
+                │                           └───── second signal, or grace over ─> 143
+                └──── the app failed ─────> close ───────────────────────────────> 1, or 2 for a wrong setting
+
+Starting and closing may take long (an absent broker, a large commit), so both happen beside the main thread, which only waits. Signals and changes of
+state come to it through one queue, whose `put` is safe in a signal handler.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import NoReturn
+
+import msgspec
+import structlog
+
+from streamfleet.clock import Clock, SystemClock
+from streamfleet.config import StreamsConfig
+from streamfleet.errors import StreamsError
+from streamfleet.kafka_streams.client import KafkaStreams
+from streamfleet.kafka_streams.states import ClientState
+from streamfleet.state.state_directory import StateDirectory
+from streamfleet.topology.topology import Topology
+from streamfleet.worker.app_record import AppRecordFile, record_of
+from streamfleet.worker.exit_codes import ExitCode, exit_code_of
+from streamfleet.worker.http_door import Address, HttpDoor, Pages
+from streamfleet.worker.observed_app import ObservedApp
+from streamfleet.worker.secrets import redactor, secrets_of
+
+log = structlog.get_logger(__name__)
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+DEFAULT_GRACE_SECONDS = 25.0
+"""Less than the half minute that supervisors usually wait before they kill."""
+
+
+class WorkerSettings(msgspec.Struct, frozen=True):
+    """`http` None: no HTTP door."""
+
+    http: Address | None = Address("127.0.0.1", 0)
+    grace_seconds: float = DEFAULT_GRACE_SECONDS
+
+
+class _Signalled(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Over(msgspec.Struct, frozen=True):
+    """The app has ended, or could not start."""
+
+
+class _Closed(msgspec.Struct, frozen=True):
+    in_time: bool
+
+
+class _GraceOver(msgspec.Struct, frozen=True):
+    pass
+
+
+_Happening = _Signalled | _Over | _Closed | _GraceOver
+
+
+class Worker:
+    """`hurry` ends the process at once; tests replace it."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        config: StreamsConfig,
+        settings: WorkerSettings,
+        *,
+        clock: Clock | None = None,
+        streams: KafkaStreams | None = None,
+        hurry: Callable[[int], NoReturn] = os._exit,
+    ) -> None:
+        self._config = config
+        self._settings = settings
+        self._streams = streams or KafkaStreams(topology, config)
+        self._app = ObservedApp(self._streams, topology, clock or SystemClock())
+        self._record = record_of(topology, config.application_id)
+        self._happenings: queue.SimpleQueue[_Happening] = queue.SimpleQueue()
+        self._starter = threading.Thread(target=self._start, name="worker-start", daemon=True)
+        self._hurry = hurry
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the app ended, if not because it was asked to."""
+        return self._app.failure
+
+    def run(self) -> ExitCode:
+        """Returns when the worker has ended in good order; a dirty end does not return. Call it in the main thread."""
+        self._remember_topics()
+        redact = redactor(secrets_of(self._config.client_settings))
+        door = None if self._settings.http is None else HttpDoor(Pages(self._app, redact), self._settings.http)
+        former = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
+        try:
+            if door is not None:
+                log.info("http door open", url=door.open())
+            self._streams.set_state_listener(self._on_state)
+            self._starter.start()
+            return self._wait()
+        finally:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+            if door is not None:
+                door.close()
+
+    def _remember_topics(self) -> None:
+        directory = StateDirectory(self._config.state_dir, self._config.application_id)
+        record = AppRecordFile(directory.path).add(self._record)
+        if record.is_reset_pending:
+            raise StreamsError(
+                f"a reset of app {self._config.application_id} was begun and not finished",
+                hint="run `streamfleet worker reset` again",
+            )
+
+    # what happens, told by other threads and by the signal handler
+
+    def _start(self) -> None:
+        try:
+            self._streams.start()
+        except Exception as error:
+            self._app.on_start_failure(error)
+            self._happenings.put(_Over())
+
+    def _on_state(self, state: ClientState, _before: ClientState) -> None:
+        self._app.on_state(state)
+        if state is ClientState.ERROR:
+            self._happenings.put(_Over())
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        self._happenings.put(_Signalled(signal.Signals(number).name))
+
+    def _close(self) -> None:
+        if self._streams.state is not ClientState.CREATED:
+            self._starter.join()  # its last steps start the threads that are to be stopped
+        self._happenings.put(_Closed(self._streams.close(self._settings.grace_seconds)))
+
+    # the main thread
+
+    def _wait(self) -> ExitCode:
+        happening = self._happenings.get()
+        if isinstance(happening, _Signalled):
+            log.info("shutting down", signal=happening.name, grace_seconds=self._settings.grace_seconds)
+        return self._shut_down()
+
+    def _shut_down(self) -> ExitCode:
+        never_started = self._streams.state is ClientState.CREATED
+        deadline = time.monotonic() + self._settings.grace_seconds
+        threading.Thread(target=self._close, name="worker-close", daemon=True).start()
+        while True:
+            happening = self._next(deadline)
+            if isinstance(happening, _Closed):
+                return self._end(happening, never_started=never_started)
+            if isinstance(happening, _Signalled):
+                self._end_dirty(f"second signal {happening.name}")
+            if isinstance(happening, _GraceOver):
+                self._end_dirty(f"grace period of {self._settings.grace_seconds:g} s over")
+
+    def _next(self, deadline: float) -> _Happening:
+        try:
+            return self._happenings.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            return _GraceOver()
+
+    def _end(self, closed: _Closed, *, never_started: bool) -> ExitCode:
+        if not closed.in_time:
+            self._end_dirty(f"grace period of {self._settings.grace_seconds:g} s over")
+        if self.failure is not None:
+            return exit_code_of(self.failure)
+        log.info("stopped", application=self._config.application_id)
+        if never_started:
+            # The start may still be waiting for a broker, in a thread that nobody can interrupt. There is nothing to lose.
+            self._leave_at_once(ExitCode.CLEAN)
+        return ExitCode.CLEAN
+
+    def _end_dirty(self, reason: str) -> NoReturn:
+        log.error("ended without a last commit", application=self._config.application_id, reason=reason)
+        self._leave_at_once(ExitCode.DIRTY)
+
+    def _leave_at_once(self, code: ExitCode) -> NoReturn:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._hurry(code)

@@ -1,0 +1,213 @@
+"""One run's broker, topics, input and workers, and the check at its end.
+
+Used by run.py (seeded schedules) and scenarios.py (one fault, aimed). Owns a broker of its own, because faults include the broker's death.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from confluent_kafka import KafkaException, Producer
+
+from streamfleet.ids import TopicPartition
+from streamfleet.records import RawRecord
+from streamfleet_devbroker.cluster import Cluster, ClusterSpec
+from tests.ledger import topics
+from tests.ledger.app import INPUT, LIMITS, LONG, OUTPUTS, STORES, output_topic
+from tests.ledger.decoding import input_bytes, input_record, output_record
+from tests.ledger.fleet import Fleet
+from tests.ledger.fold import OutputRecord
+from tests.ledger.log_batches import check_owners, committed_transactions, partition_batches
+from tests.ledger.oracle import Anomaly, check_at_least_once, check_exactly_once
+from tests.ledger.state_check import changelog_topic, check_dump, check_newest, dump_worker
+from tests.ledger.workload import LedgerRecord, LedgerSpec, all_keys, generate, limit_of
+
+APPLICATION = "ledger"
+REPARTITION = f"{APPLICATION}-by-count-repartition"
+EXACTLY_ONCE = "exactly_once_v2"
+NODE = 1
+CATCH_UP_SECONDS = 90.0
+
+
+@dataclass
+class Bench:
+    directory: Path
+    broker: Cluster
+    spec: LedgerSpec
+    guarantee: str
+    fleet: Fleet
+    most_repeats: int = 0
+    """At least once: how many records the faults of this run can have repeated."""
+    written: list[LedgerRecord] = field(default_factory=list)
+    _writer: threading.Thread | None = None
+    _writer_error: Exception | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        return self.broker.bootstrap_servers
+
+    # input
+
+    def prepare(self) -> None:
+        """Create the topics, and fill the table of the join: it must be there before the first record that is joined."""
+        names = [INPUT, LIMITS, *(output_topic(name) for name in OUTPUTS)]
+        topics.create_topics(self.bootstrap, names, self.spec.partitions)
+        producer = self._producer()
+        for key in all_keys(self.spec):
+            value = LONG.serialize("", limit_of(key))
+            producer.produce(LIMITS, value, key.encode(), timestamp=self.spec.base_timestamp - 60_000)
+        assert producer.flush(30) == 0
+
+    def write(self, records: Sequence[LedgerRecord], seconds: float = 0.0) -> None:
+        """Spread over that time; an absent broker delays it."""
+        producer = self._producer()
+        started = time.monotonic()
+        for number, record in enumerate(records):
+            due = started + seconds * number / len(records)
+            while (left := due - time.monotonic()) > 0:
+                producer.poll(min(left, 0.1))
+            key, value, headers = input_bytes(record)
+            producer.produce(INPUT, value, key, record.partition, None, record.timestamp, list(headers))
+        if producer.flush(120) != 0:
+            raise TimeoutError("the input could not be written in two minutes")
+        self.written += records
+
+    def write_in_background(self, seconds: float) -> None:
+        def run() -> None:
+            try:
+                self.write(list(generate(self.spec)), seconds)
+            except Exception as error:
+                self._writer_error = error
+
+        self._writer = threading.Thread(target=run, name="ledger-writer", daemon=True)
+        self._writer.start()
+
+    def _producer(self) -> Producer:
+        return Producer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                "message.timeout.ms": 300_000,
+                "partitioner": "murmur2_random",
+                "reconnect.backoff.max.ms": 500,
+            }
+        )
+
+    # the end
+
+    def wait_until_caught_up(self, seconds: float = CATCH_UP_SECONDS) -> float:
+        """All input written, and nothing of any input topic left to process; returns how long it took, raises TimeoutError."""
+        started = time.monotonic()
+        if self._writer is not None:
+            self._writer.join(120)
+            if self._writer_error is not None:
+                raise self._writer_error
+        deadline = time.monotonic() + seconds
+        left: int | str = "unknown"
+        while time.monotonic() < deadline:
+            try:
+                left = topics.unprocessed_records(
+                    self.bootstrap, APPLICATION, (INPUT, LIMITS, REPARTITION), self.spec.partitions
+                )
+            except (KafkaException, TimeoutError) as error:
+                left = str(error)
+            if left == 0:
+                return time.monotonic() - started
+            time.sleep(0.3)
+        raise TimeoutError(f"not caught up after {seconds:g} s; left to process: {left}")
+
+    def finish(self) -> list[Anomaly]:
+        """Wait, close the workers, check everything."""
+        anomalies = []
+        try:
+            self.wait_until_caught_up()
+        except TimeoutError as error:
+            anomalies.append(Anomaly("stuck", "the app", str(error)))
+        anomalies += [Anomaly("no clean end", name, "see its log") for name in self.fleet.close()]
+        anomalies += [Anomaly("worker died", "the app", death) for death in self.fleet.deaths]
+        return anomalies + self.check()
+
+    def check(self) -> list[Anomaly]:
+        """Everything that can be read when the workers are gone."""
+        inputs = [input_record(raw) for raw in self._read(INPUT)]
+        anomalies = self._check_input(inputs)
+        outputs = {name: self._decoded(name) for name in OUTPUTS}
+        if self.guarantee != EXACTLY_ONCE:
+            keys = all_keys(self.spec)
+            return anomalies + check_at_least_once(inputs, outputs, keys, most_repeats=self.most_repeats)
+        anomalies += check_exactly_once(inputs, outputs, {record.key for record in inputs} & set(self._complete(inputs)))
+        return anomalies + self._check_state() + self._check_owners()
+
+    def _complete(self, inputs: Sequence[LedgerRecord]) -> list[str]:
+        """Keys all of whose integers were written: scenarios stop earlier than seeded runs."""
+        written = {record.record_id for record in inputs}
+        missing = {record.key for record in generate(self.spec) if record.record_id not in written}
+        return [key for key in all_keys(self.spec) if key not in missing]
+
+    def _check_input(self, inputs: Sequence[LedgerRecord]) -> list[Anomaly]:
+        if sorted(inputs, key=lambda r: r.record_id) == sorted(self.written, key=lambda r: r.record_id):
+            return []
+        return [Anomaly("bad input", INPUT, f"{len(inputs)} records in the topic, {len(self.written)} were written")]
+
+    def _check_state(self) -> list[Anomaly]:
+        changelogs: dict[TopicPartition, list[RawRecord]] = {}
+        for store in STORES:
+            topic = changelog_topic(APPLICATION, store.name)
+            for number in range(self.spec.partitions):
+                changelogs[TopicPartition(topic, number)] = []
+            for raw in self._read(topic):
+                changelogs[TopicPartition(topic, raw.partition)].append(raw)
+        dumps = [
+            dump for worker in self.fleet.workers for dump in dump_worker(worker.name, worker.state_directory, APPLICATION)
+        ]
+        anomalies = check_newest(dumps, changelogs)
+        for dump in dumps:
+            anomalies += check_dump(dump, changelogs[dump.changelog])
+        return anomalies
+
+    def _check_owners(self) -> list[Anomaly]:
+        data = self.broker.nodes[0].data_directory
+        anomalies: list[Anomaly] = []
+        for store in STORES:
+            topic = changelog_topic(APPLICATION, store.name)
+            for number in range(self.spec.partitions):
+                transactions = committed_transactions(partition_batches(data, topic, number))
+                anomalies += check_owners(f"{topic}-{number}", transactions)
+        return anomalies
+
+    def _read(self, topic: str) -> list[RawRecord]:
+        return topics.read_topic(self.bootstrap, topic, self.spec.partitions)
+
+    def _decoded(self, name: str) -> list[OutputRecord]:
+        return [output_record(name, raw) for raw in self._read(output_topic(name))]
+
+
+@contextmanager
+def open_bench(
+    spec: LedgerSpec, guarantee: str, *, options: Sequence[str] = (), keep: Path | None = None
+) -> Iterator[Bench]:
+    """A bench with a broker, topics and an empty fleet; `keep` is where its files stay when it is over."""
+    directory = keep or Path(tempfile.mkdtemp(prefix="streamfleet-ledger-"))
+    directory.mkdir(parents=True, exist_ok=True)
+    now_ms = int(time.time() * 1000)
+    spec = replace(spec, base_timestamp=now_ms - now_ms % 100_000)
+    try:
+        with Cluster.start(ClusterSpec(directory / "broker")) as broker:
+            fleet = Fleet(directory, broker.bootstrap_servers, APPLICATION, guarantee, options)
+            bench = Bench(directory, broker, spec, guarantee, fleet)
+            try:
+                bench.prepare()
+                yield bench
+            finally:
+                fleet.kill_all()
+    finally:
+        if keep is None:
+            shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,102 @@
+"""The batches of a partition as they lie in the broker's log files, with what no consumer shows: who wrote them, and markers.
+
+Called by the checker while the broker runs or after. Turns bytes into WrittenBatch and those into a verdict about owners: the committed
+transactions of two producers must not overlap in a changelog partition, because then both thought that they own the task.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.ledger.oracle import Anomaly
+
+# base offset, length, leader epoch, magic, crc, attributes, last offset delta, 2 timestamps, producer id and epoch, base sequence, count
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_BEFORE_LENGTH = 12
+_IS_TRANSACTIONAL = 0x10
+_IS_CONTROL = 0x20
+_MARKER = struct.Struct(">hh")
+
+
+@dataclass(frozen=True)
+class WrittenBatch:
+    first_offset: int
+    producer_id: int
+    epoch: int
+    is_transactional: bool
+    marker: str | None
+    """commit or abort; None: it has records."""
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """A committed one, as far as it is in one partition."""
+
+    producer_id: int
+    epoch: int
+    first_offset: int
+    marker_offset: int
+
+
+def partition_batches(data_directory: Path, topic: str, partition: int) -> list[WrittenBatch]:
+    files = sorted((data_directory / f"{topic}-{partition}").glob("*.log"))
+    return [batch for file in files for batch in parse_batches(file.read_bytes())]
+
+
+def parse_batches(data: bytes) -> Iterator[WrittenBatch]:
+    """Ends at the first incomplete batch: the broker may be writing it."""
+    at = 0
+    while at + _HEADER.size <= len(data):
+        base, length, _, _, _, attributes, _, _, _, producer_id, epoch, _, _ = _HEADER.unpack_from(data, at)
+        end = at + _BEFORE_LENGTH + length
+        if length <= 0 or end > len(data):
+            return  # preallocated or half written
+        marker = _marker(data[at + _HEADER.size : end]) if attributes & _IS_CONTROL else None
+        yield WrittenBatch(base, producer_id, epoch, bool(attributes & _IS_TRANSACTIONAL), marker)
+        at = end
+
+
+def _marker(record: bytes) -> str:
+    """A record of a control batch: varints length, time and offset around one byte of attributes, then the key with its length."""
+    at = _skip_varint(record, 0) + 1
+    at = _skip_varint(record, _skip_varint(record, at))
+    _, kind = _MARKER.unpack_from(record, _skip_varint(record, at))
+    return "commit" if kind == 1 else "abort"
+
+
+def _skip_varint(data: bytes, at: int) -> int:
+    while data[at] & 0x80:
+        at += 1
+    return at + 1
+
+
+def committed_transactions(batches: Iterable[WrittenBatch]) -> list[Transaction]:
+    open_since: dict[int, int] = {}
+    found = []
+    for batch in batches:
+        if not batch.is_transactional:
+            continue
+        if batch.marker is None:
+            open_since.setdefault(batch.producer_id, batch.first_offset)
+            continue
+        began = open_since.pop(batch.producer_id, None)
+        if batch.marker == "commit" and began is not None:
+            found.append(Transaction(batch.producer_id, batch.epoch, began, batch.first_offset))
+    return found
+
+
+def check_owners(where: str, transactions: list[Transaction]) -> list[Anomaly]:
+    """`transactions` are in the order of their markers."""
+    anomalies = []
+    epochs: dict[int, int] = {}
+    for number, later in enumerate(transactions):
+        for earlier in transactions[max(0, number - 8) : number]:
+            if earlier.producer_id != later.producer_id and earlier.marker_offset > later.first_offset:
+                anomalies.append(Anomaly("two owners", where, f"{earlier} and {later} overlap"))
+        if later.epoch < epochs.get(later.producer_id, later.epoch):
+            anomalies.append(Anomaly("two owners", where, f"{later} has an older epoch than one before it"))
+        epochs[later.producer_id] = later.epoch
+    return anomalies

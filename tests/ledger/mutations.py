@@ -1,0 +1,132 @@
+"""Engine defects to be switched on in a worker: the harness must find each. Applied by worker.py, before the app starts, to the seams
+between the engine's parts; the engine itself knows nothing of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import structlog
+from confluent_kafka import KafkaError
+
+from streamfleet.ids import TopicPartition
+from streamfleet.kafka.client_settings import ClientSettings
+from streamfleet.kafka.group_messages import ConsumerGroupMetadata
+from streamfleet.kafka.membership import Membership
+from streamfleet.kafka.transaction_client import TransactionClient
+from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
+from streamfleet.task.offsets import CommittedOffset
+from streamfleet.task.stream_task import StreamTask
+from streamfleet.thread.member_offsets import MemberOffsets
+from tests.ledger.failpoint_actions import LATE_END_SECONDS, ActingFailpoints
+
+log = structlog.get_logger(__name__)
+
+
+def offsets_outside_transaction() -> None:
+    """Offsets are committed at once, by a request of their own, before the transaction is."""
+
+    def commit_at_once(self: MemberOffsets, producer: Any, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        self.commit(offsets)
+
+    MemberOffsets.commit_in_transaction = commit_at_once  # type: ignore[method-assign]
+    MemberOffsets.end_transaction = lambda self, producer, *, commit: None  # type: ignore[method-assign]
+
+
+def restore_uncommitted() -> None:
+    """A restore reads what was aborted, too."""
+    original = ClientSettings.consumer
+
+    def consumer(self: ClientSettings, role: Any, **options: Any) -> dict[str, Any]:
+        settings = original(self, role, **options)
+        return settings | {"isolation.level": "read_uncommitted"} if role == "restore" else settings
+
+    ClientSettings.consumer = consumer  # type: ignore[method-assign]
+
+
+def generation_unchecked() -> None:
+    """Offsets are committed as nobody, which the broker lets pass in any generation.
+
+    A dead owner's transactional id is not fenced either: that is a second guard for the same case, and would hide the first one's absence.
+    """
+    original = TransactionClient.add_offsets
+
+    def add_offsets(self: TransactionClient, producer: Any, metadata: ConsumerGroupMetadata, *rest: Any) -> None:
+        original(self, producer, ConsumerGroupMetadata(metadata.group_id), *rest)
+
+    TransactionClient.add_offsets = add_offsets  # type: ignore[method-assign]
+    Membership.fence = lambda self, transactional_id, timeout_ms: None  # type: ignore[method-assign]
+
+
+def stores_before_commit() -> None:
+    """The dirty buffers become rows of the stores before the transaction is committed."""
+    original = StreamTask.prepare_commit
+
+    def prepare_commit(self: StreamTask) -> dict[TopicPartition, CommittedOffset]:
+        offsets = original(self)
+        assert self._state is not None
+        self._state.commit({})
+        return offsets
+
+    StreamTask.prepare_commit = prepare_commit  # type: ignore[method-assign]
+
+
+def producer_reused() -> None:
+    """A producer whose transaction has an unknown outcome is used for the next one."""
+    original = KafkaTransactionalProducer._translate_end
+
+    def translate_end(self: KafkaTransactionalProducer, error: KafkaError, doing: str) -> Exception:
+        state = self._state
+        answer = original(self, error, doing)
+        self._state = state
+        return answer
+
+    KafkaTransactionalProducer._translate_end = translate_end  # type: ignore[method-assign]
+
+
+MUTATIONS: dict[str, Callable[[], None]] = {
+    mutation.__name__: mutation
+    for mutation in (
+        offsets_outside_transaction,
+        restore_uncommitted,
+        generation_unchecked,
+        stores_before_commit,
+        producer_reused,
+    )
+}
+
+
+def install_late_end(failpoints: ActingFailpoints) -> None:
+    """Not a defect but a fault: see the action `late_end`. The request is sent by a client of the engine's own, later."""
+    original_end = KafkaTransactionalProducer._end
+    clients: list[TransactionClient] = []
+    original_client = TransactionClient.__init__
+
+    def keep_client(self: TransactionClient, *arguments: Any, **options: Any) -> None:
+        original_client(self, *arguments, **options)
+        clients.append(self)
+
+    def end(self: KafkaTransactionalProducer, doing: str, call: Any, timeout_ms: int) -> None:
+        if not failpoints.end_is_late.is_set() or doing != "committing the transaction":
+            original_end(self, doing, call, timeout_ms)
+            return
+        failpoints.end_is_late.clear()
+        lines = TransactionClient("late", clients[0]._line_for, clients[0]._clock)
+        request = threading.Timer(LATE_END_SECONDS, _send_end, (lines, self.identity))
+        request.daemon = True
+        request.start()
+        raise self._translate_end(KafkaError(KafkaError._TIMED_OUT), doing)
+
+    TransactionClient.__init__ = keep_client  # type: ignore[method-assign]
+    KafkaTransactionalProducer._end = end  # type: ignore[method-assign]
+
+
+def _send_end(client: TransactionClient, identity: Any) -> None:
+    try:
+        client.end(identity, commit=True, timeout_ms=5000)
+        outcome = "accepted"
+    except Exception as error:
+        outcome = f"refused: {error}"
+    log.warning("late end of a transaction", outcome=outcome)

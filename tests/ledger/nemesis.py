@@ -1,0 +1,128 @@
+"""Seeded faults: a schedule is drawn from a seed (pure), then played on a bench.
+
+    kill     kill -9 of a worker, started again after a while
+    pause    SIGSTOP past the session time-out, then SIGCONT: a zombie
+    leave    SIGTERM of a worker, which joins again after a while
+    broker   kill -9 of the broker, started again after a while
+
+Faults come one at a time, sometimes a second one beside the first, with quiet gaps in between.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tests.ledger.bench import NODE, Bench
+from tests.ledger.fleet import Worker
+
+Kind = Literal["kill", "pause", "leave", "broker"]
+KINDS: tuple[Kind, ...] = ("kill", "pause", "leave", "broker")
+WEIGHTS = (4, 2, 2, 2)
+DURATIONS: dict[Kind, tuple[float, float]] = {
+    "kill": (0.3, 4.0),
+    "pause": (7.0, 10.0),
+    "leave": (0.5, 4.0),
+    "broker": (0.3, 3.0),
+}
+"""Seconds between the beginning and the end of a fault; a session lasts 6."""
+WARM_UP_SECONDS = 4.0
+QUIET_SECONDS = (2.5, 6.0)
+SECOND_FAULT_CHANCE = 0.3
+
+
+@dataclass(frozen=True)
+class Fault:
+    kind: Kind
+    worker: int
+    """Which of the workers, from 0; of no meaning for the broker."""
+    begin: float
+    """Seconds after the start of the run."""
+    end: float
+
+    def __str__(self) -> str:
+        who = "broker" if self.kind == "broker" else f"worker-{self.worker + 1}"
+        return f"{self.begin:5.1f}-{self.end:5.1f} s {self.kind} {who}"
+
+
+def draw_schedule(seed: int, seconds: float, workers: int) -> list[Fault]:
+    """At least one fault, all of them over before `seconds`."""
+    rng = random.Random(f"nemesis-{seed}")
+    faults: list[Fault] = []
+    at = WARM_UP_SECONDS
+    while at + DURATIONS["pause"][1] < seconds or not faults:
+        first = _draw(rng, at, workers)
+        drawn = [first]
+        if rng.random() < SECOND_FAULT_CHANCE:
+            second = _draw(rng, rng.uniform(first.begin, first.end), workers)
+            if not _same_victim(first, second):
+                drawn.append(second)
+        faults += drawn
+        at = max(fault.end for fault in drawn) + rng.uniform(*QUIET_SECONDS)
+    return faults
+
+
+def _draw(rng: random.Random, at: float, workers: int) -> Fault:
+    kind = rng.choices(KINDS, WEIGHTS)[0]
+    return Fault(kind, rng.randrange(workers), at, at + rng.uniform(*DURATIONS[kind]))
+
+
+def _same_victim(one: Fault, other: Fault) -> bool:
+    if "broker" in (one.kind, other.kind):
+        return one.kind == other.kind
+    return one.worker == other.worker
+
+
+def play(bench: Bench, faults: list[Fault], seconds: float, say: Callable[[str], None]) -> None:
+    """Returns when all faults are over and the time is up. A worker that dies by itself is noted, and started again."""
+    started = time.monotonic()
+    for at, act, text in _events(bench, faults):
+        _wait_until(bench, started + at)
+        say(f"{time.monotonic() - started:5.1f} s  {text}")
+        act()
+    _wait_until(bench, started + seconds)
+
+
+def _events(bench: Bench, faults: list[Fault]) -> Iterator[tuple[float, Callable[[], None], str]]:
+    events: list[tuple[float, Callable[[], None], str]] = []
+    for fault in faults:
+        begin, end, undo = _acts(bench, fault)
+        events.append((fault.begin, begin, str(fault)))
+        events.append((fault.end, end, undo))
+    return iter(sorted(events, key=lambda event: event[0]))
+
+
+def _acts(bench: Bench, fault: Fault) -> tuple[Callable[[], None], Callable[[], None], str]:
+    if fault.kind == "broker":
+        return lambda: bench.broker.kill_node(NODE), lambda: bench.broker.start_node(NODE), "broker starts"
+    worker = bench.fleet.workers[fault.worker]
+    if fault.kind == "kill":
+        return worker.kill, lambda: _start(worker), f"{worker.name} starts"
+    if fault.kind == "pause":
+        return worker.stop, worker.resume, f"{worker.name} goes on"
+    return lambda: _leave(bench, worker), lambda: _start(worker), f"{worker.name} joins"
+
+
+def _leave(bench: Bench, worker: Worker) -> None:
+    """Without the broker it cannot leave cleanly, and need not; what counts is that it ends."""
+    status = worker.leave()
+    if status != 0 and bench.broker.alive_nodes():
+        bench.fleet.deaths.append(f"{worker.name} was asked to leave and ended with {status}:\n{worker.tail()}")
+
+
+def _start(worker: Worker) -> None:
+    if not worker.is_running:
+        worker.start()
+
+
+def _wait_until(bench: Bench, moment: float) -> None:
+    while True:
+        for worker in bench.fleet.note_deaths():
+            worker.start()
+        left = moment - time.monotonic()
+        if left <= 0:
+            return
+        time.sleep(min(left, 0.2))

@@ -1,0 +1,90 @@
+"""`python -m tests.ledger.run --seed n --seconds s --guarantee g`: one seeded schedule of faults on three workers.
+
+Exits with 1 if there is any anomaly, and names it; the files of such a run are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.ledger.bench import EXACTLY_ONCE, Bench, open_bench
+from tests.ledger.figures import recovery_figures
+from tests.ledger.nemesis import Fault, draw_schedule, play
+from tests.ledger.oracle import Anomaly
+from tests.ledger.workload import LedgerSpec
+
+WORKERS = 3
+START_SECONDS = 60.0
+SESSION_SECONDS = 6.0
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    anomalies: list[Anomaly]
+    faults: list[Fault]
+    directory: Path
+
+
+def run_schedule(
+    spec: LedgerSpec, seconds: float, guarantee: str, say: Say, *, directory: Path, workers: int = WORKERS
+) -> Outcome:
+    """Start the workers, write the input over the time given while faults happen, heal, wait, check."""
+    faults = draw_schedule(spec.seed, seconds, workers)
+    with open_bench(spec, guarantee, keep=directory) as bench:
+        bench.most_repeats = _explained_repeats(bench, faults, seconds)
+        began = time.time()
+        for _ in range(workers):
+            bench.fleet.add().start()
+        tasks = bench.spec.partitions * 2
+        bench.fleet.wait_for_event("task running", count=tasks, since=began, seconds=START_SECONDS)
+        say(f"{tasks} tasks running after {time.time() - began:.1f} s")
+        started = time.time()
+        bench.write_in_background(seconds * 0.9)
+        play(bench, faults, seconds, say)
+        healed = time.monotonic()
+        anomalies = bench.finish()
+        say(f"caught up, closed and checked {time.monotonic() - healed:.1f} s after the last fault")
+        for line in recovery_figures(bench.fleet, faults, started):
+            say(line)
+    return Outcome(anomalies, faults, directory)
+
+
+def _explained_repeats(bench: Bench, faults: list[Fault], seconds: float) -> int:
+    """At least once, a fault repeats what was processed since the last commit. While the broker or a rebalance is under way nothing can
+    be committed, so that is what came in during the fault, a session and a second besides.
+    """
+    rate = bench.spec.keys * bench.spec.records_per_key / seconds
+    return int(sum(rate * (fault.end - fault.begin + SESSION_SECONDS + 1) for fault in faults))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="run the ledger app under a seeded schedule of faults, and check it")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--guarantee", default=EXACTLY_ONCE, choices=[EXACTLY_ONCE, "at_least_once"])
+    parser.add_argument("--keys", type=int, default=20)
+    parser.add_argument("--records-per-key", type=int, default=500)
+    options = parser.parse_args()
+    spec = LedgerSpec(options.seed, options.keys, options.records_per_key)
+    directory = Path(tempfile.mkdtemp(prefix=f"streamfleet-ledger-{options.seed}-"))
+    outcome = run_schedule(spec, options.seconds, options.guarantee, lambda text: print(text, flush=True), directory=directory)
+    for anomaly in outcome.anomalies:
+        print(f"ANOMALY {anomaly}")
+    print(f"seed {options.seed}, {options.guarantee}: {len(outcome.faults)} faults, {len(outcome.anomalies)} anomalies")
+    if outcome.anomalies:
+        print(f"logs and data of this run: {directory}")
+        return 1
+    shutil.rmtree(directory, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""One worker process of the ledger app: `python -m tests.ledger.worker --bootstrap ... --app ... --state-dir ... --guarantee ...`.
+
+Started, killed, stopped and continued by fleet.py. SIGTERM closes the app cleanly; it ends with status 0 then, and with 1 if the app
+ended by itself. One JSON line per event goes to standard output, which fleet.py keeps in a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import structlog
+
+import streamfleet as sf
+from streamfleet.kafka_streams import KafkaStreams
+from tests.ledger.app import topology
+from tests.ledger.failpoint_actions import ActingFailpoints, FailpointSpec
+from tests.ledger.mutations import MUTATIONS, install_late_end
+
+SESSION_TIMEOUT_MS = 6000
+PARENT_DEATH_SIGNAL = 1
+"""PR_SET_PDEATHSIG of Linux."""
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="run the ledger app")
+    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--app", required=True)
+    parser.add_argument("--state-dir", required=True, type=Path)
+    parser.add_argument("--guarantee", required=True, choices=["exactly_once_v2", "at_least_once"])
+    parser.add_argument("--mutation", action="append", default=[], choices=sorted(MUTATIONS))
+    parser.add_argument("--failpoint", action="append", default=[], type=FailpointSpec.parse)
+    return parser.parse_args()
+
+
+def config(options: argparse.Namespace) -> sf.StreamsConfig:
+    return sf.StreamsConfig(
+        application_id=options.app,
+        bootstrap_servers=options.bootstrap,
+        state_dir=options.state_dir,
+        processing_guarantee=options.guarantee,
+        statestore_cache_max_bytes=0,
+        windowed_emit_interval_ms=0,
+        commit_interval_ms=100,
+        poll_ms=20,
+        session_timeout_ms=SESSION_TIMEOUT_MS,
+        heartbeat_interval_ms=300,
+        transaction_timeout_ms=10_000,
+    )
+
+
+def main() -> int:
+    options = arguments()
+    _die_with_parent()
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt=None),
+            structlog.processors.dict_tracebacks,
+            structlog.processors.JSONRenderer(default=str),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stdout),
+    )
+    log = structlog.get_logger(__name__)
+    failpoints = ActingFailpoints(options.failpoint)
+    if any(spec.action == "late_end" for spec in options.failpoint):
+        install_late_end(failpoints)
+    for name in options.mutation:
+        MUTATIONS[name]()
+    asked_to_end = threading.Event()
+    streams = KafkaStreams(topology(), config(options), failpoints=failpoints)
+    signal.signal(signal.SIGTERM, lambda *_: asked_to_end.set())
+    streams.set_state_listener(lambda new, _: asked_to_end.set() if new.is_over else None)
+    try:
+        streams.start()
+        log.info("worker started", guarantee=options.guarantee, mutations=options.mutation)
+        asked_to_end.wait()
+    finally:
+        clean = streams.close(timeout_seconds=40)
+    log.info("worker ended", clean=clean, failure=None if streams.failure is None else repr(streams.failure))
+    return 0 if clean and streams.failure is None else 1
+
+
+def _die_with_parent() -> None:
+    """A run that is killed itself must not leave workers behind."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
