@@ -1,8 +1,9 @@
 """The command `streamfleet`: one entry point that offers what is installed.
 
-`topology` needs the engine only; `broker` comes from the development broker where that is installed. Progress and
-errors go to standard error, results to standard output. Exit codes: 0 done, 1 refused with a reason, 2 misused.
-What a command does lives in the package it is about; here are only the arguments, the help and the errors as sentences.
+`topology` needs no broker; `run` and `worker` are about one app on a cluster; `broker` comes from the development broker
+where that is installed. Progress and errors go to standard error, results to standard output. Exit codes: 0 done, 1
+refused with a reason, 2 misused; `run` has one more (worker/exit_codes.py). What a command does lives in the package it is
+about; here are only the arguments, the help and the errors as sentences.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -27,22 +28,39 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Kafka Streams in Python: look at a topology, and run a development broker.",
+    help="Kafka Streams in Python: look at a topology, run it on a cluster, reset it, and run a development broker.",
 )
 topology_app = typer.Typer(
     no_args_is_help=True,
     help="Look at a topology without a broker: as text, as a picture, as JSON, and what it needs from Kafka.",
 )
+worker_app = typer.Typer(no_args_is_help=True, help="What else there is to do about an app on a cluster.")
 app.add_typer(topology_app, name="topology")
+app.add_typer(worker_app, name="worker")
 
 TopologyArgument = Annotated[
     str,
     typer.Argument(
         metavar="MODULE:FUNCTION",
-        help="A function without arguments that returns the Topology, such as examples.apps.orders:topology. "
-        "Modules are looked up in the current directory too.",
+        help="A function without arguments that returns the Topology or the StreamsBuilder, such as "
+        "examples.apps.orders:topology. Modules are looked up in the current directory too.",
     ),
 ]
+ConfigOption = Annotated[
+    Path, typer.Option("--config", "-c", metavar="FILE", help="The app's settings: YAML, with Kafka's dotted names.")
+]
+StateDirOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Where local state is kept; wins over state.dir in the file.")
+]
+OptionalTopologyArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[MODULE:FUNCTION]", help="The app's topology; needed where it has not run with this state directory."
+    ),
+]
+LogFormat = Literal["json", "console"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+StartAt = Literal["earliest", "latest"]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write to this file instead of standard output.")
 ]
@@ -86,25 +104,91 @@ def plan(
         _print_plan(built.plan(parse_partitions(partitions), _planning_config(built, application_id)))
 
 
-def load_topology(reference: str) -> Topology:
-    """The topology that `module:function` builds."""
+@app.command()
+def run(
+    topology: TopologyArgument,
+    config: ConfigOption,
+    state_dir: StateDirOption = None,
+    http: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Where to answer /livez, /readyz, /status and /metrics; port 0 is any, 'off' none.",
+        ),
+    ] = "127.0.0.1:0",
+    grace: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="How long a shutdown may take before it is cut short.")
+    ] = 25.0,
+    log_format: Annotated[
+        LogFormat, typer.Option(help="Logs on standard error: JSON lines for machines, or lines for people.")
+    ] = "json",
+    log_level: Annotated[LogLevel, typer.Option(help="The least important lines to show.")] = "info",
+) -> None:
+    """Run an app on a Kafka cluster, until it is told to stop.
+
+    A first configuration needs two lines:
+
+        application.id: orders
+
+        bootstrap.servers: localhost:9092
+
+    SIGTERM or Ctrl-C commits, closes the tasks and leaves the group; a second one ends at once.
+
+    Exit codes: 0 stopped as asked, 1 the app failed, 2 wrong command or configuration, 143 ended without a last commit.
+    """
+    from streamfleet.worker.commands import RunCommand
+
+    with worker_errors_told():
+        command = RunCommand(config, state_dir, http, grace, log_format, log_level)
+        code = command.run(lambda settings: load_topology(topology, settings))
+    raise typer.Exit(code)
+
+
+@worker_app.command()
+def reset(
+    config: ConfigOption,
+    topology: OptionalTopologyArgument = None,
+    state_dir: StateDirOption = None,
+    input_topics: Annotated[StartAt, typer.Option(help="Where the app begins again in its input topics.")] = "earliest",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Make an app forget everything: its offsets, its internal topics, its local state here.
+
+    Says first what it will do, and asks. Only while no worker of the app runs. Internal topics are those that this app is
+    known to have: recorded when it ran with this state directory, or named by its topology. Output topics stay as they are.
+    May be repeated; a reset that was cut short has to be, before the app runs again here.
+    """
+    from streamfleet.worker.commands import ResetCommand
+
+    with worker_errors_told():
+        command = ResetCommand(config, state_dir, input_topics, is_dry_run=dry_run, is_agreed=yes)
+        built = None if topology is None else load_topology(topology, command.config)
+        command.run(built, tell=print, ask=lambda question: typer.confirm(question, err=True))
+
+
+def load_topology(reference: str, config: StreamsConfig | None = None) -> Topology:
+    """The topology that `module:name` builds or is; a StreamsBuilder is built with the configuration."""
+    from streamfleet.dsl.builder import StreamsBuilder
     from streamfleet.topology.topology import Topology
 
-    module_name, colon, function_name = reference.partition(":")
-    if not (module_name and colon and function_name):
+    module_name, colon, name = reference.partition(":")
+    if not (module_name and colon and name):
         raise CommandError(f"{reference!r} does not name a function; write module:function")
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: people name modules of the project they stand in
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
         raise CommandError(f"the module {module_name} cannot be imported ({error}); run this where it lies") from error
-    function = getattr(module, function_name, None)
-    if not callable(function):
-        raise CommandError(f"the module {module_name} has no function {function_name}")
-    topology = function()
-    if not isinstance(topology, Topology):
-        raise CommandError(f"{reference} returned a {type(topology).__name__}; it has to return a Topology")
-    return topology
+    found = getattr(module, name, None)
+    if not (callable(found) or isinstance(found, Topology | StreamsBuilder)):
+        raise CommandError(f"the module {module_name} has no function {name}")
+    made = found if isinstance(found, Topology | StreamsBuilder) else found()
+    if isinstance(made, StreamsBuilder):
+        return made.build(config)
+    if not isinstance(made, Topology):
+        raise CommandError(f"{reference} returned a {type(made).__name__}; it has to return a Topology")
+    return made
 
 
 def parse_partitions(texts: Sequence[str]) -> dict[str, int]:
@@ -152,6 +236,21 @@ def errors_told() -> Iterator[None]:
     except (CommandError, StreamsError) as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(1) from error
+
+
+@contextmanager
+def worker_errors_told() -> Iterator[None]:
+    """As `errors_told`, with the exit codes of a worker: a wrong command or setting is 2, since trying again changes nothing."""
+    from streamfleet.worker.exit_codes import ExitCode, exit_code_of
+
+    try:
+        yield
+    except CommandError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(ExitCode.MISUSED) from error
+    except StreamsError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(exit_code_of(error)) from error
 
 
 def _write(text: str, output: Path | None) -> None:

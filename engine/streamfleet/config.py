@@ -138,6 +138,10 @@ class StreamsConfig:
     """Below it every app has a directory with one database per task."""
     statestore_cache_max_bytes: int = _setting("statestore.cache.max.bytes", 10 * 1024 * 1024, _at_least(0))
     """Memory for results held back by record caches, over all tasks of a process; 0 forwards every update."""
+    rocksdb_memory_max_bytes: int = _setting("rocksdb.memory.max.bytes", 128 * 1024 * 1024, _at_least(4 * 1024 * 1024))
+    """Block cache and write buffers of all databases of a process together."""
+    state_cleanup_delay_ms: int = _setting("state.cleanup.delay.ms", 600_000, _at_least(0, _milliseconds))
+    """After which the local state of a task that this process no longer has is deleted."""
     dsl_store_kind: Literal["rocksdb", "in_memory"] = _setting(
         "dsl.store.suppliers.class", "rocksdb", _one_of("rocksdb", "in_memory")
     )

@@ -1,8 +1,9 @@
-"""What the engine counts. Written by tasks and StreamThreads, read by the test driver, by the worker's status and by exporters.
+"""What the engine counts. Written by tasks and StreamThreads, read by the test driver, by the worker's status and by
+exporters.
 
-Counters are plain integers that one thread writes, once per batch where records are many; reading them from another thread is safe.
-`samples()` gives every number as (name, labels, value), the shape Prometheus wants; nothing here knows an exporter. What each name
-means to people is in the worker's metric catalogue.
+Counters are plain integers that one thread writes, once per batch where records are many; reading them from another
+thread is safe. `samples()` gives every number as (name, labels, value), the shape Prometheus wants; nothing here knows
+an exporter. What each name means to people is in the worker's metric catalogue.
 """
 
 from __future__ import annotations

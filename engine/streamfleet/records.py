@@ -104,8 +104,7 @@ class RecordMetadata(msgspec.Struct, frozen=True, gc=False):
 class RecordContext(msgspec.Struct, frozen=True, gc=False):
     """What is known of the record under way beyond key and value; stores and sinks take timestamp and headers from it.
 
-    `raw_key` and `raw_value` are the input record's bytes, kept for dead letters; None where they are not known any more
-    (a cached result that is flushed later).
+    `raw_key` and `raw_value` are the input record's bytes, kept for dead letters; None where there is no input record.
     """
 
     timestamp: int

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.conformance.kit import Boom, Json
 from tests.conformance.specs import RefusedTextError
 
@@ -21,9 +23,11 @@ _OURS: dict[str, tuple[type[Exception], ...]] = {
 _SENSIBLE: tuple[type[Exception], ...] = (sf.StreamsError, ValueError, TypeError, RuntimeError)
 """For the exceptions that Python has no word for (IllegalStateException, UnsupportedOperationException)."""
 
+_SERIALIZATION = "org.apache.kafka.common.errors.SerializationException"
 _JAVA_NAMES = {
     Boom.__qualname__: "java.lang.IllegalStateException",
-    RefusedTextError.__qualname__: "org.apache.kafka.common.errors.SerializationException",
+    RefusedTextError.__qualname__: _SERIALIZATION,
+    sf.SerializationError.__qualname__: _SERIALIZATION,
 }
 
 EXCEPTION_HEADER = "__streams.errors.exception"
@@ -40,6 +44,12 @@ def stands_for(java_class: str, error: Exception) -> bool:
 def java_name(python_name: str) -> str:
     """The Java class for a qualified Python class name, where the scenario itself raised it; else the name as it is."""
     return _JAVA_NAMES.get(python_name.rpartition(".")[2], python_name)
+
+
+def java_message(message: str) -> str:
+    """A message without what the engine says around the serde's own: which store could not take the value."""
+    found = re.search("refused [^;]*", message)
+    return found[0] if found else message
 
 
 def comparable_headers(expected: list[list[Json]]) -> list[list[Json]]:

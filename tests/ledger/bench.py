@@ -74,7 +74,9 @@ class Bench:
             while (left := due - time.monotonic()) > 0:
                 producer.poll(min(left, 0.1))
             key, value, headers = input_bytes(record)
-            producer.produce(INPUT, value, key, record.partition, None, record.timestamp, list(headers))
+            producer.produce(
+                INPUT, value, key, partition=record.partition, timestamp=record.timestamp, headers=list(headers)
+            )
         if producer.flush(120) != 0:
             raise TimeoutError("the input could not be written in two minutes")
         self.written += records
@@ -98,6 +100,7 @@ class Bench:
                 "message.timeout.ms": 300_000,
                 "partitioner": "murmur2_random",
                 "reconnect.backoff.max.ms": 500,
+                "log_level": 0,
             }
         )
 

@@ -6,14 +6,15 @@ older. In the one that is newest, nothing of the changelog may be missing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamfleet.ids import TaskId, TopicPartition
+import msgspec
+
+from streamfleet.ids import TopicPartition
 from streamfleet.records import RawRecord
-from streamfleet.state.engine_rows import EngineRows
+from streamfleet.state.engine_rows import EngineRows, Identity
 from streamfleet.state.rocksdb_engine import RocksDBEngine
 from tests.ledger.app import STORES, LedgerStore
 from tests.ledger.oracle import SHOWN, Anomaly
@@ -54,17 +55,18 @@ def dump_worker(name: str, state_directory: Path, application_id: str) -> list[S
 def _dump_task(worker: str, path: Path, application_id: str) -> list[StoreDump]:
     engine = RocksDBEngine(path)
     try:
-        identity = engine.get(_IDENTITY)
-        if identity is None:
+        saved = engine.get(_IDENTITY)
+        if saved is None:
             return []  # killed before anything was written
-        task_id = TaskId.parse(json.loads(identity)["task_id"])
-        rows = EngineRows(engine, application_id, task_id)
-        offsets = {topic: int(offset) for topic, offset, *_ in rows.offsets()}
+        identity = msgspec.json.decode(saved, type=Identity)
+        rows = EngineRows(engine, application_id, identity.state_id)
+        offsets = dict(rows.offsets())
+        partition = int(path.name.rpartition("_")[2])
         return [
             StoreDump(
-                f"{worker}/{task_id}/{store.name}",
+                f"{worker}/{path.name}/{store.name}",
                 store,
-                TopicPartition(topic, task_id.partition),
+                TopicPartition(topic, partition),
                 offsets[topic],
                 dict(_plain(store, rows.buffer(store.name).scan(b"", None))),
             )

@@ -69,6 +69,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     report: MemberReport
     generation_id: int = -1
     """The generation whose plan it holds: of two that claim a task, the later one owns it."""
+    promised: frozenset[TaskKey] = frozenset()
+    """Tasks the last plan will give it as soon as their old owners have let go."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +87,8 @@ class MemberAssignment(msgspec.Struct, frozen=True, kw_only=True):
 
     active: tuple[TaskKey, ...] = ()
     standby: tuple[TaskKey, ...] = ()
+    promised: tuple[TaskKey, ...] = ()
+    """Active tasks that follow when their old owners have let go."""
     fence: tuple[str, ...] = ()
     """Transactional ids of dead owners of its new tasks: to be fenced before committed offsets are read."""
 

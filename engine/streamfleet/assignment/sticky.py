@@ -33,8 +33,9 @@ def assign(snapshot: Snapshot) -> GroupAssignment:
     return GroupAssignment(
         members={
             member.member_id: MemberAssignment(
-                active=tuple(sorted(task for task, member_id in now.items() if member_id == member.member_id)),
+                active=_tasks_of(member, now),
                 standby=tuple(sorted(standbys[member.member_id])),
+                promised=tuple(task for task in _tasks_of(member, target) if task not in now),
                 fence=_to_fence(member, now, members, snapshot.last_owners),
             )
             for member in members
@@ -43,6 +44,10 @@ def assign(snapshot: Snapshot) -> GroupAssignment:
         follow_up=len(now) < len(target),
         unassigned=unassigned,
     )
+
+
+def _tasks_of(member: Member, placed: Mapping[TaskKey, str]) -> tuple[TaskKey, ...]:
+    return tuple(sorted(task for task, member_id in placed.items() if member_id == member.member_id))
 
 
 def _possible_now(

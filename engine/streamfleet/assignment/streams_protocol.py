@@ -1,7 +1,8 @@
 """StreamsProtocol: reports, assignor and plans put together, as the port that a membership calls.
 
-Made once per StreamThread. Remembers one thing between rebalances: under which transactional id each task was last
-run, as every plan says. So whoever becomes leader knows whom a new owner has to fence.
+Made once per StreamThread. Remembers two things of its last plan: under which transactional id each task of the group is
+run, so that whoever becomes leader knows whom a new owner has to fence; and which tasks were promised to it, which it
+tells in its next report, so that a follow-up goes on with the move that was begun.
 
 Two traps of static members are closed here. A restarted one gets the plan of its predecessor without a rebalance, so
 - if what it has to say has changed (`digest`), it must rejoin, or the leader would never learn it;
@@ -51,6 +52,7 @@ class StreamsProtocol:
         self._num_standby_replicas = num_standby_replicas
         self._assignor = assignor
         self._owners: Mapping[TaskKey, str] = {}
+        self._promised: tuple[TaskKey, ...] = ()
 
     @property
     def name(self) -> str:
@@ -67,6 +69,7 @@ class StreamsProtocol:
                 counter=counter,
                 digest=digest(report),
                 incarnation=self._incarnation,
+                promised=self._promised,
             ),
         )
 
@@ -94,7 +97,7 @@ class StreamsProtocol:
     def receive(self, report: MemberReport, assignment: Assignment) -> Received[Plan]:
         got = user_data.decode_plan(assignment.user_data)
         plan = got.plan
-        self._owners = plan.owners
+        self._owners, self._promised = plan.owners, got.promised
         if got.seen_incarnation != self._incarnation:
             plan = msgspec.structs.replace(plan, fence=(), follow_up=False)
         revokes = bool(report.owned - set(plan.active))
@@ -141,7 +144,7 @@ def _assignment(received: ReceivedReport, decided: GroupAssignment, shared: Plan
     own = decided.members[received.member.member_id]
     plan = msgspec.structs.replace(shared, active=own.active, standby=own.standby, fence=own.fence)
     infos = {info.content_id: info for info in received.member.report.sub_topologies}
-    return Assignment(_partitions(infos, own.active), user_data.encode_plan(plan, seen=received))
+    return Assignment(_partitions(infos, own.active), user_data.encode_plan(plan, seen=received, promised=own.promised))
 
 
 def _partitions(infos: Mapping[str, SubTopologyInfo], tasks: Iterable[TaskKey]) -> tuple[TopicPartition, ...]:

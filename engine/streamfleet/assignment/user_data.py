@@ -32,6 +32,7 @@ class ReportBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sub_topologies: list[tuple[str, dict[str, int], bool]] = []
     owned: PackedTasks = {}
     standby: PackedTasks = {}
+    promised: PackedTasks = {}
     offset_sums: dict[str, dict[int, int]] = {}
     transactional_id: str | None = None
     endpoint: str | None = None
@@ -42,6 +43,7 @@ class ReportBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class PlanBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     active: PackedTasks = {}
     standby: PackedTasks = {}
+    promised: PackedTasks = {}
     fence: list[str] = []
     follow_up: bool = False
     owners: dict[str, PackedTasks] = {}
@@ -65,10 +67,20 @@ class ReceivedPlan(msgspec.Struct, frozen=True):
     seen_digest: str
     """Of the report the leader decided by."""
     seen_incarnation: str
+    promised: tuple[TaskKey, ...]
+    """What the next plan will probably add: to be told in the next report."""
     refusal: str | None
 
 
-def encode_report(report: MemberReport, *, generation_id: int, counter: int, digest: str, incarnation: str) -> bytes:
+def encode_report(
+    report: MemberReport,
+    *,
+    generation_id: int,
+    counter: int,
+    digest: str,
+    incarnation: str,
+    promised: Iterable[TaskKey] = (),
+) -> bytes:
     body = ReportBody(
         process_id=report.process_id,
         topology_hash=report.topology_hash,
@@ -79,6 +91,7 @@ def encode_report(report: MemberReport, *, generation_id: int, counter: int, dig
         sub_topologies=[(info.content_id, dict(info.sources), info.stateful) for info in report.sub_topologies],
         owned=pack(report.owned),
         standby=pack(report.standby),
+        promised=pack(promised),
         offset_sums=_pack_sums(report.offset_sums),
         transactional_id=report.transactional_id,
         endpoint=report.endpoint,
@@ -102,11 +115,16 @@ def decode_report(member_id: str, received: bytes) -> ReceivedReport:
         tags=body.tags,
         shutdown_requested=body.shutdown_requested,
     )
-    member = Member(member_id=member_id, report=report, generation_id=body.generation_id)
+    member = Member(
+        member_id=member_id,
+        report=report,
+        generation_id=body.generation_id,
+        promised=frozenset(unpack(body.promised)),
+    )
     return ReceivedReport(member, body.digest, body.incarnation)
 
 
-def encode_plan(plan: Plan, *, seen: ReceivedReport) -> bytes:
+def encode_plan(plan: Plan, *, seen: ReceivedReport, promised: Iterable[TaskKey] = ()) -> bytes:
     """`seen`: the member's report that the plan was made from; it finds in its plan whether that was its last word."""
     by_owner: dict[str, list[TaskKey]] = {}
     for task, transactional_id in plan.owners.items():
@@ -114,6 +132,7 @@ def encode_plan(plan: Plan, *, seen: ReceivedReport) -> bytes:
     body = PlanBody(
         active=pack(plan.active),
         standby=pack(plan.standby),
+        promised=pack(promised),
         fence=list(plan.fence),
         follow_up=plan.follow_up,
         owners={transactional_id: pack(tasks) for transactional_id, tasks in by_owner.items()},
@@ -141,7 +160,7 @@ def decode_plan(received: bytes) -> ReceivedPlan:
         endpoints={endpoint: unpack(tasks) for endpoint, tasks in body.endpoints.items()},
         shutdown=body.shutdown,
     )
-    return ReceivedPlan(plan, body.seen_digest, body.seen_incarnation, body.refusal)
+    return ReceivedPlan(plan, body.seen_digest, body.seen_incarnation, unpack(body.promised), body.refusal)
 
 
 def pack(tasks: Iterable[TaskKey]) -> PackedTasks:

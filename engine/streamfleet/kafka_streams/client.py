@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+import msgspec
 import structlog
 
 from streamfleet.clock import Clock, SystemClock
@@ -26,6 +27,8 @@ from streamfleet.thread.thread_status import ThreadStatus
 from streamfleet.topology.topology import Topology
 
 log = structlog.get_logger(__name__)
+
+CLEANING_INTERVAL_MS = 60_000
 
 StateListener = Callable[[ClientState, ClientState], None]
 """listener(new state, old state)"""
@@ -70,6 +73,7 @@ class KafkaStreams:
         self._directory = StateDirectory(chosen.state_dir, chosen.application_id)
         self._wiring: Wiring | None = None
         self._globals: GlobalUpdater | None = None
+        self._next_cleaning_ms = 0
         self._factory: TaskFactory | None = None
         self._threads = ThreadPool(self._make_thread, self._on_step, self._on_failure)
         self._uncaught: UncaughtHandler = shut_down_client
@@ -96,7 +100,9 @@ class KafkaStreams:
 
     def threads(self) -> list[ThreadStatus]:
         """What each StreamThread told about itself lately."""
-        return [driver.thread.status for driver in self._threads.drivers]
+        threads = [driver.thread for driver in self._threads.drivers]
+        # The phase is told as it is now: a thread that stops writes no status any more.
+        return [msgspec.structs.replace(thread.status, phase=thread.phase.value) for thread in threads]
 
     def start(self) -> None:
         """Check the topics, create the internal ones, join the group; returns before any task runs."""
@@ -205,11 +211,23 @@ class KafkaStreams:
 
     def _on_step(self) -> None:
         """Called by every stream thread after each step."""
+        self._clean_state()
         running = self._threads.all_running
         if running and self._state is ClientState.REBALANCING:
             self._transition_to(ClientState.RUNNING)
         elif not running and self._state is ClientState.RUNNING:
             self._transition_to(ClientState.REBALANCING)
+
+    def _clean_state(self) -> None:
+        """Now and then, delete the state of tasks that have gone elsewhere."""
+        now_ms = self._clock.now_ms()
+        if now_ms < self._next_cleaning_ms or not self._threads.all_running:
+            return
+        self._next_cleaning_ms = now_ms + CLEANING_INTERVAL_MS
+        keep = {path for driver in self._threads.drivers for path in driver.thread.tasks.directories()}
+        deleted = self._directory.clean(keep, self._config.state_cleanup_delay_ms, now_ms)
+        if deleted:
+            log.info("local state of tasks that are elsewhere was deleted", tasks=deleted)
 
     def _on_failure(self, number: int, error: Exception) -> None:
         """A thread is gone. Unless the handler wants another one, so is the app: the rest going on alone would hide it."""

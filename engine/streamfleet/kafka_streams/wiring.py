@@ -35,6 +35,7 @@ from streamfleet.kafka.producer import PlainProducer
 from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
 from streamfleet.metrics import Metrics
 from streamfleet.state.api import StateStore
+from streamfleet.state.rocksdb_engine import RocksDBMemory, RocksDBOptions
 from streamfleet.state.state_directory import StateDirectory
 from streamfleet.task.global_task import GlobalTask
 from streamfleet.task.store_engines import StoreEngines
@@ -81,13 +82,15 @@ class Wiring:
         self.admin = KafkaAdmin(self._settings.admin(client_id=f"{config.application_id}-admin"))
         self._changelogs: frozenset[str] = frozenset()
         self._incarnation = uuid.uuid4().hex
+        half = config.rocksdb_memory_max_bytes // 2
+        self._rocksdb_options = RocksDBOptions(memory=RocksDBMemory(block_cache_bytes=half, write_buffer_bytes=half))
 
     def global_updater(self) -> GlobalUpdater | None:
         """What feeds the global stores; None if there are none."""
         entries = tuple(self._topology.global_stores.values())
         if not entries:
             return None
-        engines = StoreEngines(self._directory.path / "global")
+        engines = StoreEngines(self._directory.path / "global", self._rocksdb_options)
         task = GlobalTask(entries, self._config, clock=self._clock, engines=engines, metrics=self._metrics)
         manager = InternalTopicManager(self.admin)
         known = manager.source_topics(self._topology, self._config.application_id)
@@ -112,6 +115,7 @@ class Wiring:
             clock=self._clock,
             metrics=self._metrics,
             global_stores=global_stores,
+            rocksdb_options=self._rocksdb_options,
         )
 
     def thread(self, number: int, factory: TaskFactory, before_step: Callable[[], None] | None = None) -> ThreadParts:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from streamfleet.durations import LONG_MAX
-from streamfleet.records import RecordContext
 from streamfleet.state.dirty_buffer import Row
 from streamfleet.state.raw_keys import (
     SESSION_SUFFIX,
@@ -52,7 +51,7 @@ class CachedRows:
         return self._below.get(raw) if entry is None else entry.value
 
     def put(self, raw: bytes, value: bytes | None) -> None:
-        self._cache.put(self._order(raw), value, _without_source(self._context.record_context))
+        self._cache.put(self._order(raw), value, self._context.record_context)
 
     def remove(self, raw: bytes) -> None:
         self.put(raw, None)
@@ -289,10 +288,3 @@ def _same(raw: bytes) -> bytes:
 
 def _by_session_time(raw: bytes) -> bytes:
     return raw[-SESSION_SUFFIX:] + raw[:-SESSION_SUFFIX]
-
-
-def _without_source(context: RecordContext | None) -> RecordContext | None:
-    """The input record's bytes are for dead letters; they must not be kept in memory for as long as the result."""
-    if context is None or (context.raw_key is None and context.raw_value is None):
-        return context
-    return RecordContext(context.timestamp, context.offset, context.partition, context.topic, context.headers)

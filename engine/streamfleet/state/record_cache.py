@@ -126,6 +126,8 @@ class StoreCache:
         # Cleared before the hand-over: what is forwarded may come back to this store and make entries dirty again.
         self._dirty.clear()
         self._flushed(updates)
+        for _, entry in updates:
+            entry.context = None  # it was for the flush; the input record's bytes in it must not stay as long as the result
         self._remove_clean(deleted)
 
     def _remove_clean(self, keys: Iterable[bytes]) -> None:

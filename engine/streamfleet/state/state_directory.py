@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from typing import IO
 
 from streamfleet.errors import StateStoreError
 
 LOCK_NAME = ".lock"
+_TASK_DIRECTORY = re.compile(r"[0-9a-f]+_[0-9]+")
 
 
 class StateDirectory:
@@ -58,6 +61,17 @@ class StateDirectory:
     def wipe_task(self, content_id: str, partition: int) -> None:
         """Delete a task's local state: it will be restored from its changelogs."""
         shutil.rmtree(self.task_directory(content_id, partition), ignore_errors=True)
+
+    def clean(self, keep: Collection[Path], delay_ms: int, now_ms: int) -> list[str]:
+        """Delete the state of tasks that are not among those to keep and were not written for that long; returns their names."""
+        deleted = []
+        for entry in self._directory.iterdir():
+            if not entry.is_dir() or entry in keep or not _TASK_DIRECTORY.fullmatch(entry.name):
+                continue
+            if now_ms - entry.stat().st_mtime_ns // 1_000_000 >= delay_ms:
+                shutil.rmtree(entry, ignore_errors=True)
+                deleted.append(entry.name)
+        return deleted
 
     def wipe(self) -> None:
         """Delete the local state of all tasks."""

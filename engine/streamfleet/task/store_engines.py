@@ -11,19 +11,20 @@ from pathlib import Path
 from streamfleet.ports import StoreEngine
 from streamfleet.state.api import StoreEngineKind
 from streamfleet.state.memory_engine import MemoryEngine
-from streamfleet.state.rocksdb_engine import RocksDBEngine
+from streamfleet.state.rocksdb_engine import RocksDBEngine, RocksDBOptions
 
 
 class StoreEngines:
-    """`directory` is the task's own; it is created with the database."""
+    """`directory` is the task's own; it is created with the database. `options` are the same for all tasks of a process."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, options: RocksDBOptions | None = None) -> None:
         self._directory = directory
+        self._options = options
         self._open: dict[StoreEngineKind, StoreEngine] = {}
 
     def engine(self, kind: StoreEngineKind) -> StoreEngine:
         if kind not in self._open:
-            self._open[kind] = MemoryEngine() if kind == "in_memory" else RocksDBEngine(self._directory)
+            self._open[kind] = MemoryEngine() if kind == "in_memory" else RocksDBEngine(self._directory, self._options)
         return self._open[kind]
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.metrics import Metrics
 from streamfleet.ports import Producer
 from streamfleet.state.api import StateStore
+from streamfleet.state.rocksdb_engine import RocksDBOptions
 from streamfleet.state.state_directory import StateDirectory
 from streamfleet.task.store_engines import StoreEngines
 from streamfleet.task.stream_task import StreamTask, inputs_of
@@ -38,6 +39,7 @@ class TaskFactory:
     clock: Clock
     metrics: Metrics
     global_stores: Mapping[str, StateStore]
+    rocksdb_options: RocksDBOptions
 
     @property
     def repartition_topics(self) -> frozenset[str]:
@@ -70,7 +72,7 @@ class TaskFactory:
             self.config,
             clock=self.clock,
             producer=producer,
-            engines=StoreEngines(self.task_directory(task_id)),
+            engines=StoreEngines(self.task_directory(task_id), self.rocksdb_options),
             metrics=self.metrics,
             lag_of=lag_of,
             global_stores=self.global_stores,

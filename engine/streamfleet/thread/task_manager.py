@@ -7,6 +7,7 @@ restore, then process. The other way round, a commit of the former owner could s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import structlog
 
@@ -59,6 +60,10 @@ class TaskManager:
     def tasks(self) -> Mapping[TaskId, StreamTask]:
         """All tasks of this member, restoring ones too."""
         return self._tasks
+
+    def directories(self) -> set[Path]:
+        """Where the state of this member's tasks is, those included that it is about to take over."""
+        return {self._factory.task_directory(task_id) for task_id in self._wanted | self._tasks.keys()}
 
     @property
     def running(self) -> list[StreamTask]:

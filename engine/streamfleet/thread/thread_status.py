@@ -1,8 +1,8 @@
 """What a StreamThread tells about itself: its phase, its tasks, how far each has read and restored.
 
-A StreamThread writes its status now and then, between two steps, and leaves it where others may read it (`StreamThread.status`).
-Nobody reads its tasks, queues or clients from another thread: those change, and end, while they are looked at. A thread that makes no
-steps writes no status either, which is why a status carries its time.
+A StreamThread writes its status now and then, between two steps, and leaves it where others may read it
+(`StreamThread.status`). Nobody reads its tasks, queues or clients from another thread: those change, and end, while
+they are looked at. A thread that makes no steps writes no status either, which is why a status carries its time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What a worker remembers of its app between runs: the topics it reads and the internal topics it made. Read by the reset command.
+"""What a worker remembers of its app between runs: the topics it reads and the internal topics it made. Read by the
+reset command.
 
-Kept in the app's state directory and only ever added to, so that the topics of an older version of the app are still known when it is reset.
-Names are recorded, never guessed: app `a` with store `b-c` and app `a-b` with store `c` share the prefix `a-b`, and whoever deletes by prefix
-deletes the other's state.
+Kept in the app's state directory and only ever added to, so that the topics of an older version of the app are still
+known when it is reset. Names are recorded, never guessed: app `a` with store `b-c` and app `a-b` with store `c` share
+the prefix `a-b`, and whoever deletes by prefix deletes the other's state.
 """
 
 from __future__ import annotations
@@ -74,10 +75,13 @@ class AppRecordFile:
             return None
         except msgspec.DecodeError as error:
             raise StateStoreError(
-                f"{self._path} does not hold an app record ({error})", hint="delete the file; the next run writes it anew"
+                f"{self._path} does not hold an app record ({error})",
+                hint="delete the file; the next run writes it anew",
             ) from error
         except OSError as error:
-            raise StateStoreError(f"{self._path} cannot be read ({error.strerror})", hint="check its permissions") from error
+            raise StateStoreError(
+                f"{self._path} cannot be read ({error.strerror})", hint="check its permissions"
+            ) from error
 
     def save(self, record: AppRecord) -> None:
         """Replaced as a whole: a reader sees the old record or the new one."""

@@ -5,8 +5,9 @@
     default.value.serde: string
     sasl.password: ${KAFKA_PASSWORD}
 
-What code would write as an object is written as a name here (serdes, timestamp extractors), and `${NAME}` stands for an environment
-variable, so that secrets need not be in the file. The settings themselves, and what they may be, are in config.py.
+What code would write as an object is written as a name here (serdes, timestamp extractors), and `${NAME}` stands for an
+environment variable, so that secrets need not be in the file. The settings themselves, and what they may be, are in
+config.py.
 """
 
 from __future__ import annotations
@@ -86,9 +87,13 @@ def parse_settings(text: str, environment: Mapping[str, str]) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f" (line {mark.line + 1})"
         detail = getattr(error, "problem", None) or "it is no YAML"
-        raise ConfigError(f"the configuration cannot be read: {detail}{where}", hint="write name: value lines") from error
+        raise ConfigError(
+            f"the configuration cannot be read: {detail}{where}", hint="write name: value lines"
+        ) from error
     if not isinstance(document, dict):
-        raise ConfigError("the configuration has no settings", hint="write name: value lines, such as application.id: orders")
+        raise ConfigError(
+            "the configuration has no settings", hint="write name: value lines, such as application.id: orders"
+        )
     return {str(name): _value(str(name), value, environment) for name, value in document.items()}
 
 
@@ -97,7 +102,9 @@ def _value(name: str, value: Any, environment: Mapping[str, str]) -> Any:
         inner = next(iter(value), "...")
         raise ConfigError(f"setting {name} is a group of settings", hint=f"write it flat, as {name}.{inner}: value")
     if not isinstance(value, str | int | float | bool):
-        raise ConfigError(f"setting {name} is not one text or number", hint="write a single value, in quotes if it is text")
+        raise ConfigError(
+            f"setting {name} is not one text or number", hint="write a single value, in quotes if it is text"
+        )
     if not isinstance(value, str):
         return value
     text = _VARIABLE.sub(lambda match: _variable(name, match[1], environment), value)
@@ -105,14 +112,17 @@ def _value(name: str, value: Any, environment: Mapping[str, str]) -> Any:
     if known is None:
         return text
     if text not in known:
-        raise ConfigError(f"setting {name} cannot be {text!r}", hint=f"in a file it is one of {', '.join(sorted(known))}")
+        raise ConfigError(
+            f"setting {name} cannot be {text!r}", hint=f"in a file it is one of {', '.join(sorted(known))}"
+        )
     return known[text]()
 
 
 def _variable(setting: str, variable: str, environment: Mapping[str, str]) -> str:
     if variable not in environment:
         raise ConfigError(
-            f"setting {setting} wants the environment variable {variable}, which is not set", hint="set it and start again"
+            f"setting {setting} wants the environment variable {variable}, which is not set",
+            hint="set it and start again",
         )
     return environment[variable]
 
@@ -121,6 +131,8 @@ def _read(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except OSError as error:
-        raise ConfigError(f"the configuration {path} cannot be read: {error.strerror or error}", hint="check --config") from error
+        raise ConfigError(
+            f"the configuration {path} cannot be read: {error.strerror or error}", hint="check --config"
+        ) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"the configuration {path} is not UTF-8 text", hint="save it as UTF-8") from error

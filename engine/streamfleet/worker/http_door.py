@@ -1,11 +1,14 @@
-"""The HTTP door of a worker: /livez, /readyz, /status and /metrics, for probes, people, Prometheus and whoever runs the fleet.
+"""The HTTP door of a worker: /livez, /readyz, /status and /metrics, for probes, people, Prometheus and whoever runs the
+fleet.
 
-Reads only, and has no login: it listens on loopback unless told otherwise, and a wider address belongs behind a network policy. Its thread is not
-the engine's, so it answers while a stream thread is busy, and says so.
+Reads only, and has no login: it listens on loopback unless told otherwise, and a wider address belongs behind a network
+policy. Its thread is not the engine's, so it answers while a stream thread is busy, and says so.
 """
 
 from __future__ import annotations
 
+import socket
+import sys
 import threading
 from collections.abc import Callable
 from http import HTTPStatus
@@ -112,14 +115,12 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: Address, handler: type[BaseHTTPRequestHandler]) -> None:
         if ":" in address.host:
-            import socket
-
             self.address_family = socket.AF_INET6
         super().__init__(address, handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away in the middle is no news."""
-        log.debug("http request failed", exc_info=True)
+        log.debug("http request failed", client=client_address, error=repr(sys.exception()))
 
 
 def _handler_of(pages: Pages) -> type[BaseHTTPRequestHandler]:
@@ -142,7 +143,7 @@ def _handler_of(pages: Pages) -> type[BaseHTTPRequestHandler]:
             if self.command != "HEAD":
                 self.wfile.write(answer.body)
 
-        do_HEAD = do_GET
+        do_HEAD = do_GET  # noqa: N815  (the name that http.server calls)
 
         def log_message(self, format: str, *args: Any) -> None:
             log.debug("http request", request=format % args)

@@ -1,7 +1,8 @@
 """Structured logs of a worker, on standard error: one JSON object per line, or lines for people.
 
-Configures structlog for the engine's own logs, and sends what comes through Python's logging (librdkafka's lines, kafka-python's, those of
-the app) through the same processors. Tracebacks never show local variables, and the values of secret settings never show at all.
+Configures structlog for the engine's own logs, and sends what comes through Python's logging (librdkafka's lines,
+kafka-python's, those of the app) through the same processors. Tracebacks never show local variables, and the values of
+secret settings never show at all.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Every metric a worker shows, once: name, kind, labels, meaning. The exporter shows what is here and nothing else; docs/metrics.md has the
-same table, and a test keeps the two equal.
+"""Every metric a worker shows, once: name, kind, labels, meaning. The exporter shows what is here and nothing else;
+docs/metrics.md has the same table, and a test keeps the two equal.
 
-Few on purpose: each is one that somebody would draw or raise an alarm on. Labels have few values (threads, tasks, operators of one app), never
-a key or anything else out of a record.
+Few on purpose: each is one that somebody would draw or raise an alarm on. Labels have few values (threads, tasks,
+operators of one app), never a key or anything else out of a record.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ METRICS = (
         "Where a StreamThread's time goes: restore, poll (mostly waiting), process, punctuate.",
     ),
     MetricSpec("commit_seconds", "histogram", ("thread",), "Duration of commits that had something to commit."),
-    MetricSpec("commit_failures_total", "counter", ("thread",), "Commits that raised; they are repeated or taken back."),
+    MetricSpec(
+        "commit_failures_total", "counter", ("thread",), "Commits that raised; they are repeated or taken back."
+    ),
     MetricSpec("uncommitted_bytes", "gauge", ("thread",), "Store changes in memory since the last commit."),
     MetricSpec("restored_records_total", "counter", ("thread",), "Changelog records applied to stores."),
     MetricSpec(

@@ -1,7 +1,7 @@
 """The metrics of a worker in Prometheus' text format, collected when somebody asks.
 
-The engine's counters and the threads' statuses come in, families of metric_catalogue.py go out; nothing is kept here. Standard process metrics
-(memory, CPU, open files, garbage collection) come from prometheus-client itself.
+The engine's counters and the threads' statuses come in, families of metric_catalogue.py go out; nothing is kept here.
+Standard process metrics (memory, CPU, open files, garbage collection) come from prometheus-client itself.
 """
 
 from __future__ import annotations

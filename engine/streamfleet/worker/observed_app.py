@@ -1,4 +1,6 @@
-"""The running app as the outside sees it: read-only, and safe to read from any thread. Stands between KafkaStreams and the HTTP door."""
+"""The running app as the outside sees it: read-only, and safe to read from any thread. Stands between KafkaStreams and
+the HTTP door.
+"""
 
 from __future__ import annotations
 

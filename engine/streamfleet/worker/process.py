@@ -1,11 +1,12 @@
-"""The life of a worker process: starts the app, opens the HTTP door, waits for a signal or a failure, and ends with an exit code.
+"""The life of a worker process: starts the app, opens the HTTP door, waits for a signal or a failure, and ends with an
+exit code.
 
     start ──> wait ── SIGTERM, SIGINT ──> close ── in time ──────────────────────> 0
                 │                           └───── second signal, or grace over ─> 143
                 └──── the app failed ─────> close ───────────────────────────────> 1, or 2 for a wrong setting
 
-Starting and closing may take long (an absent broker, a large commit), so both happen beside the main thread, which only waits. Signals and changes of
-state come to it through one queue, whose `put` is safe in a signal handler.
+Starting and closing may take long (an absent broker, a large commit), so both happen beside the main thread, which only
+waits. Signals and changes of state come to it through one queue, whose `put` is safe in a signal handler.
 """
 
 from __future__ import annotations
@@ -143,7 +144,12 @@ class Worker:
     def _close(self) -> None:
         if self._streams.state is not ClientState.CREATED:
             self._starter.join()  # its last steps start the threads that are to be stopped
-        self._happenings.put(_Closed(self._streams.close(self._settings.grace_seconds)))
+        try:
+            in_time = self._streams.close(self._settings.grace_seconds)
+        except Exception:
+            log.exception("the app could not be closed")
+            in_time = False
+        self._happenings.put(_Closed(in_time))
 
     # the main thread
 
@@ -174,7 +180,7 @@ class Worker:
 
     def _end(self, closed: _Closed, *, never_started: bool) -> ExitCode:
         if not closed.in_time:
-            self._end_dirty(f"grace period of {self._settings.grace_seconds:g} s over")
+            self._end_dirty("not all threads have stopped")
         if self.failure is not None:
             return exit_code_of(self.failure)
         log.info("stopped", application=self._config.application_id)

@@ -3,8 +3,9 @@
     planned    what would be done, from the app's record and the cluster; changes nothing
     performed  group deleted -> internal topics deleted -> local state deleted -> offsets of the input topics set
 
-Only while the group is empty. Every step may be done twice, and a reset that was killed is marked as pending in the app's record: the app does not
-run in this state directory until the reset was done again. Output topics are not touched, nor is local state on other machines.
+Only while the group is empty. Every step may be done twice, and a reset that was killed is marked as pending in the
+app's record: the app does not run in this state directory until the reset was done again. Output topics are not
+touched, nor is local state on other machines.
 """
 
 from __future__ import annotations
@@ -77,7 +78,9 @@ class ResetPlan(msgspec.Struct, frozen=True):
 class Reset:
     """`topology` may be left out where the app has run in this state directory before."""
 
-    def __init__(self, config: StreamsConfig, admin: Admin, groups: GroupAdmin, topology: Topology | None = None) -> None:
+    def __init__(
+        self, config: StreamsConfig, admin: Admin, groups: GroupAdmin, topology: Topology | None = None
+    ) -> None:
         self._config = config
         self._admin = admin
         self._groups = groups

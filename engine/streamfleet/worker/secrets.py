@@ -1,4 +1,6 @@
-"""Which settings are secrets, and how a text is cleaned of their values. Used by the logs and wherever a worker prints an error."""
+"""Which settings are secrets, and how a text is cleaned of their values. Used by the logs and wherever a worker prints
+an error.
+"""
 
 from __future__ import annotations
 

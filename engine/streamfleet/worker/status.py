@@ -1,7 +1,7 @@
 """What a worker answers when asked how it is: alive, ready, and everything it knows. Pure functions of an ObservedApp.
 
-    alive   its threads make steps; if not, a restart may help
-    ready   it is a member of its group and all its tasks run; if not, waiting helps
+alive   its threads make steps; if not, a restart may help
+ready   it is a member of its group and all its tasks run; if not, waiting helps
 """
 
 from __future__ import annotations

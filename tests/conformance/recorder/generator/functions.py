@@ -30,14 +30,21 @@ def value(draw: Draw, kind_in: Json, kind_out: Json, variable: str = "$v", *, ke
     text = as_text(kind_in, variable)
     if kind_out == "string":
         return _text(draw, text, key)
-    number = ["len", text] if kind_in == "string" else variable
-    if kind_in == "string" and draw.chance(30):
-        number = ["parse_long", ["tail", text, 1]]
+    number = _number(draw, kind_in, variable, text)
     if draw.chance(50):
         number = ["sum", number, draw.between(1, 3)]
     if draw.chance(15):
         return ["if", ["lt", number, 2], None, converted(kind_out, number)]
     return converted(kind_out, number)
+
+
+def _number(draw: Draw, kind_in: Json, variable: str, text: Json) -> Json:
+    """Always a long: Java's serdes do not take an int for one."""
+    if kind_in == "string":
+        return ["parse_long", ["tail", text, 1]] if draw.chance(30) else ["len", text]
+    if kind_in == "long":
+        return variable
+    return ["sum", variable] if kind_in == "int" else ["sum", ["int", variable]]
 
 
 def _text(draw: Draw, text: Json, key: bool) -> Json:
@@ -114,7 +121,8 @@ def aggregator(draw: Draw, value_kind: Json, kind_out: Json, *, may_delete: bool
     if kind_out == "string":
         grown = ["tail", ["concat", "$agg", draw.one("", ",", "$k"), text], 12]
     else:
-        grown = converted(kind_out, ["sum", "$agg", ["len", text] if value_kind == "string" else "$v"])
+        added = ["len", text] if value_kind == "string" else ["int", "$v"]
+        grown = converted(kind_out, ["sum", "$agg", added])
     if may_delete and draw.chance(15):
         return ["if", ["contains", text, draw.one("2", "n")], None, grown]
     return grown

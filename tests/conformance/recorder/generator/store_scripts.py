@@ -13,11 +13,12 @@ KEYS = ("a", "b", "ab", "abc", "B", "b1", "c")
 @dataclass(frozen=True)
 class Limits:
     """What Java does not do well: a cached window store walks through every segment since `earliest`, and scans of all its keys
-    show rows of several segments twice.
+    show rows of several segments twice; a cached session store fails to search backwards beyond the first segment.
     """
 
     earliest: int
     may_be_open: bool
+    finds_backwards: bool
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ def scenario(draw: Draw) -> Json:
     store = _store(draw, kind, pace)
     commands = _COMMANDS[kind.removeprefix("timestamped_")]
     now = draw.weighted({0: 3, 120_000: 1, 1_700_000_000_000: 1})
-    limits = Limits(earliest=max(0, now - 3 * pace), may_be_open=not store.get("caching") or pace < 100)
+    is_simple = not store.get("caching") or (pace < 100 and now == 0)
+    limits = Limits(earliest=max(0, now - 3 * pace), may_be_open=is_simple, finds_backwards=is_simple)
     steps = []
     for number in range(draw.between(20, 45)):
         now += draw.weighted({0: 4, draw.between(1, pace): 8, 4 * pace: 1})
@@ -96,7 +98,9 @@ def _value(draw: Draw, number: int) -> str:
 
 def _key_value(draw: Draw, number: int, at: Moment) -> str:
     command = draw.weighted({"put": 8, "put_if_absent": 2, "delete": 2, "get": 3, "range": 3, "reverse_range": 2, "all": 2, "reverse_all": 1, "prefix": 2, "count": 1})
-    if command in ("put", "put_if_absent"):
+    if command == "put_if_absent":
+        return f"{command} {_key(draw)} v{number}"
+    if command == "put":
         return f"{command} {_key(draw)} {_value(draw, number)}"
     if command in ("range", "reverse_range"):
         return f"{command} {_bounds(draw, at.limits)}"
@@ -135,6 +139,8 @@ def _session(draw: Draw, number: int, at: Moment) -> str:
         return f"{command} {_bounds(draw, at.limits)} {_times(draw, at)}"
     if command.endswith("_range"):
         return f"{command} {_bounds(draw, at.limits)}"
+    if command == "backward_find" and not at.limits.finds_backwards:
+        command = "find"
     return f"{command} {_key(draw)} {_times(draw, at)}" if command.endswith("find") else f"{command} {_key(draw)}"
 
 

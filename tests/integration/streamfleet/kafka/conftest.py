@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from streamfleet.kafka.consumer import KafkaConsumer
 from streamfleet.kafka.producer import PlainProducer
 from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
 from streamfleet.ports import TopicToCreate
+from streamfleet.records import ProducerRecord
 
 WAIT_MS = 20_000
 
@@ -84,6 +86,26 @@ def new_topic(admin):
     return make
 
 
+@pytest.fixture(scope="session")
+def writer(broker) -> Iterator[PlainProducer]:
+    """Fills topics for tests that read. One for all: a new idempotent producer takes half a second to begin."""
+    settings = ClientSettings.from_mapping({"bootstrap.servers": broker.bootstrap_servers})
+    opened = PlainProducer(settings.producer(client_id="writer"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def fill(writer):
+    def fill(topic, values, partition=0) -> None:
+        for number, value in enumerate(values):
+            writer.send(ProducerRecord(topic, b"k", value, 1000 + number, (), partition))
+        writer.flush(WAIT_MS)
+        assert writer.take_failures() == []
+
+    return fill
+
+
 @pytest.fixture
 def read():
     """Reads until there are `count` records; fails with what there was."""
@@ -120,8 +142,16 @@ def frozen_broker(broker):
         pid = int((broker.nodes[0].directory / "jvm.pid").read_text())
         os.kill(pid, signal.SIGSTOP)
         try:
+            while not _all_threads_stopped(pid):
+                time.sleep(0.001)
             yield
         finally:
             os.kill(pid, signal.SIGCONT)
 
     return frozen
+
+
+def _all_threads_stopped(pid: int) -> bool:
+    """A signal stops the threads of a process one after the other; until then some of them still answer."""
+    states = [path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return all(state == "T" for state in states)

@@ -18,14 +18,6 @@ from streamfleet_devbroker.cluster import Cluster, ClusterSpec
 from streamfleet_devbroker.ports import free_ports
 
 
-def fill(clients, topic, count):
-    producer = clients.producer()
-    for _ in range(count):
-        producer.send(ProducerRecord(topic, b"k", b"v", 1000, (), 0))
-    producer.flush(20_000)
-    assert producer.take_failures() == []
-
-
 def admin_of(port, patience):
     settings = ClientSettings.from_mapping({"bootstrap.servers": f"127.0.0.1:{port}"})
     return KafkaAdmin(settings.admin(client_id="a"), patience)
@@ -70,10 +62,10 @@ def test_a_setting_that_does_not_exist_is_an_error_with_its_reason(admin):
     assert "never" not in admin.topic_names()
 
 
-def test_the_ends_of_a_partition_with_an_open_transaction_differ(clients, admin, new_topic):
+def test_the_ends_of_a_partition_with_an_open_transaction_differ(clients, admin, new_topic, fill):
     topic = new_topic()
     partition = TopicPartition(topic, 0)
-    fill(clients, topic, 6)
+    fill(topic, [b"v"] * 6)
     admin.delete_records({partition: 2})
     producer = clients.transactional()
     producer.begin()
@@ -98,10 +90,10 @@ def test_the_high_watermark_after_a_flush_is_the_last_write_plus_one(clients, ad
         assert admin.list_offsets([partition], OffsetKind.HIGH_WATERMARK) == {partition: number}
 
 
-def test_deleting_records_says_where_the_log_begins_now(clients, admin, new_topic):
+def test_deleting_records_says_where_the_log_begins_now(admin, new_topic, fill):
     topic = new_topic()
     partition = TopicPartition(topic, 0)
-    fill(clients, topic, 10)
+    fill(topic, [b"v"] * 10)
     assert admin.delete_records({partition: 4}) == {partition: 4}
     assert admin.delete_records({partition: 3}) == {partition: 4}
     with pytest.raises(KafkaClientError) as caught:
@@ -109,9 +101,9 @@ def test_deleting_records_says_where_the_log_begins_now(clients, admin, new_topi
     assert caught.value.code == "OFFSET_OUT_OF_RANGE"
 
 
-def test_records_of_a_compacted_topic_cannot_be_deleted(clients, admin, new_topic):
+def test_records_of_a_compacted_topic_cannot_be_deleted(admin, new_topic, fill):
     topic = new_topic(cleanup_policy="compact")
-    fill(clients, topic, 2)
+    fill(topic, [b"v"] * 2)
     with pytest.raises(KafkaClientError) as caught:
         admin.delete_records({TopicPartition(topic, 0): 1})
     assert caught.value.code == "POLICY_VIOLATION"

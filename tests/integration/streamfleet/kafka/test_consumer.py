@@ -10,14 +10,6 @@ from streamfleet.ports import ClientTrouble, OffsetKind, OffsetOutOfRange
 from streamfleet.records import ProducerRecord
 
 
-def fill(clients, topic, values, partition=0):
-    producer = clients.producer()
-    for number, value in enumerate(values):
-        producer.send(ProducerRecord(topic, b"k", value, 1000 + number, (), partition))
-    producer.flush(20_000)
-    assert producer.take_failures() == []
-
-
 def numbers(count, start=0):
     return [str(number).encode() for number in range(start, start + count)]
 
@@ -46,9 +38,9 @@ def test_records_come_in_order_with_all_their_parts(clients, new_topic, read):
     assert (second.offset, second.timestamp, second.key, second.value, second.headers) == (1, 5678, None, None, ())
 
 
-def test_a_poll_does_not_wait_for_a_full_batch(clients, new_topic, read):
+def test_a_poll_does_not_wait_for_a_full_batch(clients, new_topic, read, fill):
     topic = new_topic()
-    fill(clients, topic, numbers(5))
+    fill(topic, numbers(5))
     consumer = clients.consumer()
     consumer.assign({TopicPartition(topic, 0): 0})
     began = time.monotonic()
@@ -58,9 +50,9 @@ def test_a_poll_does_not_wait_for_a_full_batch(clients, new_topic, read):
     assert time.monotonic() - began < 5
 
 
-def test_a_poll_gives_no_more_than_asked_for(clients, new_topic, read):
+def test_a_poll_gives_no_more_than_asked_for(clients, new_topic, read, fill):
     topic = new_topic()
-    fill(clients, topic, numbers(25))
+    fill(topic, numbers(25))
     consumer = clients.consumer()
     consumer.assign({TopicPartition(topic, 0): 0})
     batches = []
@@ -70,10 +62,10 @@ def test_a_poll_gives_no_more_than_asked_for(clients, new_topic, read):
 
 
 @pytest.mark.parametrize("offset", [3, 21, 10_000])
-def test_an_offset_outside_the_log_is_told_and_nothing_is_read(clients, admin, new_topic, read, offset):
+def test_an_offset_outside_the_log_is_told_and_nothing_is_read(clients, admin, new_topic, read, offset, fill):
     topic = new_topic()
     partition = TopicPartition(topic, 0)
-    fill(clients, topic, numbers(20))
+    fill(topic, numbers(20))
     admin.delete_records({partition: 10})
     consumer = clients.consumer("restore")
     consumer.assign({partition: offset})
@@ -82,25 +74,25 @@ def test_an_offset_outside_the_log_is_told_and_nothing_is_read(clients, admin, n
     assert [record.offset for record in read(consumer, 10)] == list(range(10, 20))
 
 
-def test_the_end_of_the_log_is_not_outside_it(clients, new_topic, read):
+def test_the_end_of_the_log_is_not_outside_it(clients, new_topic, read, fill):
     topic = new_topic()
     partition = TopicPartition(topic, 0)
-    fill(clients, topic, numbers(3))
+    fill(topic, numbers(3))
     consumer = clients.consumer("restore")
     consumer.assign({partition: 3})
     deadline = time.monotonic() + 20
     while consumer.lag_records(partition) != 0 and time.monotonic() < deadline:
         assert consumer.poll_batch(50, 10) == []
     assert (consumer.take_events(), consumer.position(partition)) == ([], 3)
-    fill(clients, topic, numbers(1))
+    fill(topic, numbers(1))
     assert [record.offset for record in read(consumer, 1)] == [3]
 
 
-def test_partitions_come_and_go_without_disturbing_the_others(clients, new_topic, read):
+def test_partitions_come_and_go_without_disturbing_the_others(clients, new_topic, read, fill):
     topic = new_topic(3)
     one, two, three = (TopicPartition(topic, number) for number in range(3))
     for partition in (one, two, three):
-        fill(clients, topic, numbers(10), partition.partition)
+        fill(topic, numbers(10), partition.partition)
     consumer = clients.consumer()
     consumer.assign({one: 0})
     seen = read(consumer, 10)
@@ -108,18 +100,18 @@ def test_partitions_come_and_go_without_disturbing_the_others(clients, new_topic
     seen += read(consumer, 6)
     consumer.incremental_unassign([one, three])
     consumer.incremental_assign({three: 9})
-    fill(clients, topic, numbers(2), 0)
-    fill(clients, topic, numbers(2), 1)
+    fill(topic, numbers(2), 0)
+    fill(topic, numbers(2), 1)
     seen += read(consumer, 3)
     by_partition = {p: [r.offset for r in seen if r.partition == p.partition] for p in (one, two, three)}
     assert by_partition == {one: list(range(10)), two: list(range(4, 12)), three: [9]}
     assert consumer.assignment() == {two, three}
 
 
-def test_assign_replaces_what_was_assigned(clients, new_topic, read):
+def test_assign_replaces_what_was_assigned(clients, new_topic, read, fill):
     topic = new_topic(2)
-    fill(clients, topic, numbers(3), 0)
-    fill(clients, topic, numbers(3), 1)
+    fill(topic, numbers(3), 0)
+    fill(topic, numbers(3), 1)
     consumer = clients.consumer()
     consumer.assign({TopicPartition(topic, 0): 0})
     read(consumer, 3)
@@ -135,11 +127,11 @@ def test_a_partition_cannot_be_assigned_twice(clients, new_topic):
         consumer.incremental_assign({partition: 5})
 
 
-def test_pausing_loses_and_repeats_nothing(clients, new_topic, read):
+def test_pausing_loses_and_repeats_nothing(clients, new_topic, read, fill):
     topic = new_topic(2)
     one, two = TopicPartition(topic, 0), TopicPartition(topic, 1)
-    fill(clients, topic, numbers(200), 0)
-    fill(clients, topic, numbers(200), 1)
+    fill(topic, numbers(200), 0)
+    fill(topic, numbers(200), 1)
     consumer = clients.consumer()
     consumer.assign({one: 0, two: 0})
     seen = read(consumer, 1, max_records=20)
@@ -154,11 +146,11 @@ def test_pausing_loses_and_repeats_nothing(clients, new_topic, read):
         assert [record.offset for record in seen if record.partition == number] == list(range(200))
 
 
-def test_a_partition_paused_before_its_first_record_begins_where_it_was_told(clients, new_topic, read):
+def test_a_partition_paused_before_its_first_record_begins_where_it_was_told(clients, new_topic, read, fill):
     topic = new_topic(2)
     one, two = TopicPartition(topic, 0), TopicPartition(topic, 1)
-    fill(clients, topic, numbers(50), 0)
-    fill(clients, topic, numbers(50), 1)
+    fill(topic, numbers(50), 0)
+    fill(topic, numbers(50), 1)
     consumer = clients.consumer()
     consumer.assign({one: 7, two: 0})
     first = read(consumer, 1, max_records=1)[0]
@@ -173,10 +165,10 @@ def test_a_partition_paused_before_its_first_record_begins_where_it_was_told(cli
     assert consumer.take_events() == []
 
 
-def test_a_seek_works_on_a_partition_that_was_assigned_a_moment_ago(clients, new_topic, read):
+def test_a_seek_works_on_a_partition_that_was_assigned_a_moment_ago(clients, new_topic, read, fill):
     topic = new_topic()
     partition = TopicPartition(topic, 0)
-    fill(clients, topic, numbers(10))
+    fill(topic, numbers(10))
     consumer = clients.consumer()
     consumer.assign({partition: 0})
     consumer.seek(partition, 7)
@@ -186,10 +178,10 @@ def test_a_seek_works_on_a_partition_that_was_assigned_a_moment_ago(clients, new
     assert [record.offset for record in read(consumer, 8)] == list(range(2, 10))
 
 
-def test_a_seek_keeps_a_paused_partition_paused(clients, new_topic, read):
+def test_a_seek_keeps_a_paused_partition_paused(clients, new_topic, read, fill):
     topic = new_topic()
     partition = TopicPartition(topic, 0)
-    fill(clients, topic, numbers(10))
+    fill(topic, numbers(10))
     consumer = clients.consumer()
     consumer.assign({partition: 0})
     consumer.pause([partition])
@@ -208,22 +200,22 @@ def test_the_position_counts_aborted_records_and_transaction_markers(clients, ad
         producer.send(ProducerRecord(topic, b"k", value, 1, (), 0))
         producer.flush(20_000)
         (producer.commit if commit else producer.abort)(20_000)
-    (end,) = admin.list_offsets([partition], OffsetKind.HIGH_WATERMARK).values()
-    assert end == 8
+    end, deadline = 8, time.monotonic() + 20
+    while admin.list_offsets([partition], OffsetKind.HIGH_WATERMARK) != {partition: end}:
+        assert time.monotonic() < deadline  # the last marker is written a moment after the transaction has ended
     consumer = clients.consumer("restore")
     consumer.assign({partition: 0})
     assert [record.value for record in read(consumer, 2)] == [b"a", b"c"]
-    deadline = time.monotonic() + 20
     while consumer.position(partition) < end:
         assert time.monotonic() < deadline
         assert consumer.poll_batch(50, 10) == []
     assert (consumer.position(partition), consumer.lag_records(partition)) == (8, 0)
 
 
-def test_an_open_transaction_is_not_read_and_is_no_lag(clients, admin, new_topic, read):
+def test_an_open_transaction_is_not_read_and_is_no_lag(clients, admin, new_topic, read, fill):
     topic = new_topic()
     partition = TopicPartition(topic, 0)
-    fill(clients, topic, numbers(4))
+    fill(topic, numbers(4))
     producer = clients.transactional()
     producer.begin()
     producer.send(ProducerRecord(topic, b"k", b"open", 1, (), 0))
@@ -249,10 +241,10 @@ def test_at_least_once_reads_open_transactions(clients, new_topic, read_topic):
     assert [record.value for record in read_topic(topic, 1, exactly_once=False)] == [b"open"]
 
 
-def test_lag_counts_what_is_still_to_be_read(clients, new_topic, read):
+def test_lag_counts_what_is_still_to_be_read(clients, new_topic, read, fill):
     topic = new_topic()
     partition = TopicPartition(topic, 0)
-    fill(clients, topic, numbers(30))
+    fill(topic, numbers(30))
     consumer = clients.consumer()
     consumer.assign({partition: 0})
     got = len(read(consumer, 1, max_records=10))

@@ -109,7 +109,9 @@ def test_a_wrong_partition_count_is_fatal_and_names_both_numbers(admin, manager,
 def test_a_changelog_that_would_be_deleted_by_age_is_refused(admin, manager, new_topic, drifts):
     app = App(new_topic())
     admin.create_topics([TopicToCreate(app.changelog, 1, {"cleanup.policy": "delete"})])
-    with pytest.raises(TopicSettingsError, match="would lose data: its cleanup.policy is delete, the app needs compact"):
+    with pytest.raises(
+        TopicSettingsError, match="would lose data: its cleanup.policy is delete, the app needs compact"
+    ):
         manager.prepare(app.plan(manager))
     assert (app.changelog, "cleanup.policy", True) in [(d.topic, d.setting, d.loses_data) for d in drifts]
 

@@ -9,14 +9,9 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.LinkedList;
 import java.util.List;
-import java.util.Map;
 import java.util.Properties;
-import java.util.Queue;
 import java.util.TreeMap;
-import java.util.function.Function;
 import org.apache.kafka.clients.producer.MockProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.header.Header;
@@ -43,27 +38,23 @@ final class Script {
         this.build = build;
         this.driver = new TopologyTestDriver(build.topology, properties, Instant.ofEpochMilli(scenario.path("wall_clock").asLong(0)));
         this.readsMachineClock = scenario.toString().contains("\"wallclock\"");
-        Field field = TopologyTestDriver.class.getDeclaredField("outputRecordsByTopic");
-        field.setAccessible(true);
-        field.set(driver, new Outputs());
+        watchProducer();
     }
 
-    /** Stands in for the driver's queues, to see the records of all topics in the order in which they were sent. */
-    private final class Outputs extends HashMap<String, Queue<ProducerRecord<byte[], byte[]>>> {
-        private static final long serialVersionUID = 1L;
+    /** Has the driver's producer keep its records in a list that also tells `sent` of them, in the order of all topics. */
+    private void watchProducer() throws ReflectiveOperationException {
+        Field producer = TopologyTestDriver.class.getDeclaredField("producer");
+        producer.setAccessible(true);
+        Field records = MockProducer.class.getDeclaredField("sent");
+        records.setAccessible(true);
+        records.set(producer.get(driver), new ArrayList<ProducerRecord<byte[], byte[]>>() {
+            private static final long serialVersionUID = 1L;
 
-        @Override
-        public Queue<ProducerRecord<byte[], byte[]>> computeIfAbsent(
-                String topic, Function<? super String, ? extends Queue<ProducerRecord<byte[], byte[]>>> ignored) {
-            return new LinkedList<>() {
-                private static final long serialVersionUID = 1L;
-
-                @Override
-                public boolean add(ProducerRecord<byte[], byte[]> record) {
-                    return sent.add(record);
-                }
-            };
-        }
+            @Override
+            public boolean add(ProducerRecord<byte[], byte[]> record) {
+                return sent.add(record) && super.add(record);
+            }
+        });
     }
 
     void play(ObjectNode result) {
@@ -108,7 +99,6 @@ final class Script {
             throw malformed;
         } catch (Exception error) {
             played.set("error", Recorder.error("step", error));
-            sent.addAll(unseen());
         }
         ArrayNode out = played.putArray("out");
         sent.forEach(record -> out.add(shown(record)));
@@ -119,19 +109,6 @@ final class Script {
             played.put("dropped", dropped() - droppedBefore);
         }
         return played;
-    }
-
-    /** What was sent before a failure, and not yet taken over by the driver. */
-    private List<ProducerRecord<byte[], byte[]>> unseen() {
-        try {
-            Field field = TopologyTestDriver.class.getDeclaredField("producer");
-            field.setAccessible(true);
-            @SuppressWarnings("unchecked")
-            MockProducer<byte[], byte[]> producer = (MockProducer<byte[], byte[]>) field.get(driver);
-            return producer.history();
-        } catch (ReflectiveOperationException impossible) {
-            throw new IllegalStateException(impossible);
-        }
     }
 
     private void pipe(JsonNode record) {

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import pytest
+
+from streamfleet.assignment import user_data
+from streamfleet.assignment.snapshot import GroupAssignment, MemberAssignment, MemberReport, SubTopologyInfo, TaskKey
+from streamfleet.assignment.streams_protocol import StreamsProtocol, digest
+from streamfleet.ids import TopicPartition
+from streamfleet.kafka.consumer_protocol import Assignment, Subscription
+from streamfleet.kafka.group_protocol import Received, Subscriber
+
+INFO = SubTopologyInfo("content", {"narrow": 1, "wide": 2}, stateful=True)
+T0, T1 = INFO.tasks()
+
+
+def report(name: str = "a", **more) -> MemberReport:
+    return MemberReport(
+        process_id=name, topology_hash="h", sub_topologies=(INFO,), transactional_id=f"id-{name}", **more
+    )
+
+
+def subscriber(protocol: StreamsProtocol, told: MemberReport, **more) -> Subscriber:
+    subscription = protocol.subscribe(told, **{"generation_id": -1, "counter": 0, **more})
+    return Subscriber(told.process_id, None, subscription)
+
+
+def received(protocol: StreamsProtocol, told: MemberReport, plans: dict[str, Assignment]) -> Received:
+    return protocol.receive(told, plans[told.process_id])
+
+
+def test_a_subscription_names_topics_and_owned_partitions_for_kafkas_tools():
+    told = report(owned=frozenset({T0, T1}))
+    subscription = StreamsProtocol().subscribe(told, generation_id=3, counter=1)
+    assert subscription.topics == ("narrow", "wide")
+    assert subscription.owned_partitions == (
+        TopicPartition("narrow", 0),
+        TopicPartition("wide", 0),
+        TopicPartition("wide", 1),
+    )
+    assert user_data.decode_report("m", subscription.user_data).member.generation_id == 3
+
+
+def test_everybody_gets_a_plan_with_its_tasks_their_partitions_and_all_endpoints():
+    leader, follower = StreamsProtocol(), StreamsProtocol()
+    a, b = report("a", endpoint="host-a:1"), report("b", endpoint="host-b:1")
+    plans = leader.assign([subscriber(leader, a), subscriber(follower, b)])
+    got = received(follower, b, plans)
+    assert got.plan.active == (T1,)
+    assert plans["b"].partitions == (TopicPartition("wide", 1),)
+    assert got.plan.endpoints == {"host-a:1": (T0,), "host-b:1": (T1,)}
+    assert got.plan.owners == {T0: "id-a", T1: "id-b"}
+    assert not got.follow_up and not got.must_rejoin and got.refusal is None
+
+
+def test_threads_that_share_an_endpoint_are_listed_together():
+    leader = StreamsProtocol()
+    told = [report("a", endpoint="host:1"), report("b", endpoint="host:1")]
+    plans = leader.assign([subscriber(leader, each) for each in told])
+    assert received(leader, told[0], plans).plan.endpoints == {"host:1": (T0, T1)}
+
+
+def test_only_the_member_that_has_to_let_go_must_rejoin():
+    leader, new = StreamsProtocol(), StreamsProtocol()
+    a, b = report("a", owned=frozenset({T0, T1})), report("b")
+    plans = leader.assign([subscriber(leader, a, generation_id=1), subscriber(new, b)])
+    first, second = received(leader, a, plans), received(new, b, plans)
+    assert (first.follow_up, first.must_rejoin) == (True, True)
+    assert (second.follow_up, second.must_rejoin) == (True, False)
+
+
+def test_what_was_promised_is_told_in_the_next_report():
+    leader, new = StreamsProtocol(), StreamsProtocol()
+    a, b = report("a", owned=frozenset({T0, T1})), report("b")
+    plans = leader.assign([subscriber(leader, a, generation_id=1), subscriber(new, b)])
+    received(new, b, plans)
+    again = subscriber(new, b)
+    assert user_data.decode_report("b", again.subscription.user_data).member.promised == {T0}
+
+
+def test_whoever_becomes_leader_knows_whom_to_fence():
+    old_leader, next_leader = StreamsProtocol(), StreamsProtocol()
+    a, b = report("a"), report("b")
+    plans = old_leader.assign([subscriber(old_leader, a), subscriber(next_leader, b)])
+    received(next_leader, b, plans)
+    alone = report("b", owned=frozenset({T1}))
+    plans = next_leader.assign([subscriber(next_leader, alone, generation_id=1)])
+    assert received(next_leader, alone, plans).plan.fence == ("id-a",)
+
+
+def test_a_member_the_leader_cannot_read_is_refused_and_the_others_go_on():
+    leader = StreamsProtocol()
+    odd = Subscriber("odd", None, Subscription(("wide",), (), b""))
+    plans = leader.assign([subscriber(leader, report("a")), odd])
+    assert received(leader, report("a"), plans).plan.active == (T0, T1)
+    refusal = leader.receive(report("odd"), plans["odd"]).refusal
+    assert refusal is not None and "the leader refused" in refusal
+
+
+def test_a_wish_to_shut_down_reaches_everybody():
+    leader = StreamsProtocol()
+    told = [report("a"), report("b", shutdown_requested=True)]
+    plans = leader.assign([subscriber(leader, each) for each in told])
+    assert all(received(leader, each, plans).plan.shutdown for each in told)
+
+
+def test_a_restarted_static_member_with_the_same_to_say_takes_its_old_plan_but_not_its_news():
+    def assignor(snapshot):
+        mine = MemberAssignment(active=(T0,), fence=("id-dead",))
+        return GroupAssignment(members={each.member_id: mine for each in snapshot.members}, follow_up=True)
+
+    before = StreamsProtocol("first run", assignor=assignor)
+    plans = before.assign([subscriber(before, report("a"))])
+    kept = received(before, report("a"), plans)
+    assert (kept.plan.fence, kept.follow_up) == (("id-dead",), True)
+    restarted = received(StreamsProtocol("second run"), report("a"), plans)
+    assert restarted.plan.active == (T0,)
+    assert (restarted.plan.fence, restarted.follow_up, restarted.must_rejoin) == ((), False, False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"endpoint": "host:2"}, {"tags": {"zone": "b"}}, {"shutdown_requested": True}],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_restarted_static_member_with_something_new_to_say_must_rejoin(change):
+    before = StreamsProtocol("first run")
+    plans = before.assign([subscriber(before, report("a"))])
+    assert received(StreamsProtocol("second run"), report("a", **change), plans).must_rejoin
+
+
+def test_the_state_of_the_moment_is_not_something_new_to_say():
+    moment = report(owned=frozenset({T0}), standby=frozenset({T1}), offset_sums={T0: 5})
+    assert digest(moment) == digest(report())
+    assert digest(report(endpoint="x")) != digest(report())
+
+
+def test_every_start_is_another_incarnation():
+    told = [StreamsProtocol().subscribe(report(), generation_id=-1, counter=0).user_data for _ in range(2)]
+    assert told[0] != told[1]
+
+
+def test_task_keys_print_readably():
+    assert str(TaskKey("content", 3)) == "content_3"

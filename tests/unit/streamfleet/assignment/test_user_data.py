@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamfleet.assignment import user_data
+from streamfleet.assignment.snapshot import Member, MemberReport, Plan, SubTopologyInfo, TaskKey
+from streamfleet.assignment.user_data import ReceivedReport, decode_plan, decode_report, encode_plan, encode_report
+from streamfleet.kafka.errors import MalformedGroupDataError
+
+names = st.text(max_size=6)
+tasks = st.builds(TaskKey, names, st.integers(0, 1000))
+infos = st.builds(SubTopologyInfo, names, st.dictionaries(names, st.integers(1, 9), max_size=3), st.booleans())
+reports = st.builds(
+    MemberReport,
+    process_id=names,
+    topology_hash=names,
+    sub_topologies=st.lists(infos, max_size=3).map(tuple),
+    owned=st.frozensets(tasks, max_size=5),
+    standby=st.frozensets(tasks, max_size=5),
+    offset_sums=st.dictionaries(tasks, st.integers(0, 2**60), max_size=5),
+    transactional_id=st.none() | names,
+    endpoint=st.none() | names,
+    tags=st.dictionaries(names, names, max_size=2),
+    shutdown_requested=st.booleans(),
+)
+task_tuples = st.frozensets(tasks, max_size=5).map(lambda s: tuple(sorted(s)))
+plans = st.builds(
+    Plan,
+    active=task_tuples,
+    standby=task_tuples,
+    fence=st.lists(names, max_size=2).map(tuple),
+    follow_up=st.booleans(),
+    owners=st.dictionaries(tasks, names, max_size=5),
+    endpoints=st.dictionaries(names, task_tuples, max_size=3),
+    shutdown=st.booleans(),
+)
+REPORT = MemberReport(process_id="p", topology_hash="h", sub_topologies=())
+SEEN = ReceivedReport(Member(member_id="m", report=REPORT), "digest", "incarnation")
+
+
+def encoded(report: MemberReport = REPORT, counter: int = 0) -> bytes:
+    return encode_report(report, generation_id=7, counter=counter, digest="digest", incarnation="incarnation")
+
+
+@given(reports)
+def test_reports_read_back(report):
+    received = decode_report("m", encoded(report))
+    assert received == ReceivedReport(Member(member_id="m", report=report, generation_id=7), "digest", "incarnation")
+
+
+@given(st.frozensets(tasks, max_size=3))
+def test_promises_travel_both_ways(promised):
+    plan = Plan(active=(), standby=(), fence=(), follow_up=True, owners={}, endpoints={}, shutdown=False)
+    told = decode_plan(encode_plan(plan, seen=SEEN, promised=promised)).promised
+    assert set(told) == promised
+    bytes_ = encode_report(REPORT, generation_id=7, counter=0, digest="d", incarnation="i", promised=told)
+    assert decode_report("m", bytes_).member.promised == promised
+
+
+@given(plans)
+def test_plans_read_back(plan):
+    received = decode_plan(encode_plan(plan, seen=SEEN))
+    assert (received.plan, received.seen_digest, received.seen_incarnation) == (plan, "digest", "incarnation")
+    assert received.refusal is None
+
+
+def test_a_refusal_reads_back():
+    assert decode_plan(user_data.encode_refusal("too old")).refusal == "too old"
+
+
+def test_user_data_is_never_empty():
+    assert encoded()
+    empty = Plan(active=(), standby=(), fence=(), follow_up=False, owners={}, endpoints={}, shutdown=False)
+    assert encode_plan(empty, seen=SEEN)
+
+
+def test_another_counter_makes_other_bytes():
+    assert encoded(counter=1) != encoded(counter=2)
+
+
+@pytest.mark.parametrize(
+    ("received", "message"),
+    [
+        (b"", "is empty"),
+        (b"\x01", "is empty"),
+        (b"\x09\x02" + encoded()[2:], "has version 9, and this is version 1"),
+        (b"\x01\x01not messagepack", "cannot be read"),
+        (encoded()[:-3], "cannot be read"),
+        (b"\x01\x01\x80", "cannot be read"),
+    ],
+    ids=["nothing", "one byte", "from the future", "garbage", "cut off", "nothing in it"],
+)
+def test_what_cannot_be_read_says_so(received, message):
+    with pytest.raises(MalformedGroupDataError, match=message):
+        decode_report("m", received)
+
+
+def test_a_newer_version_that_can_be_read_is_read():
+    assert decode_report("m", b"\x02\x01" + encoded()[2:]).member.report == REPORT
+
+
+def test_a_thousand_tasks_take_a_few_kilobytes():
+    owned = frozenset(TaskKey(f"content-{sub}", partition) for sub in range(10) for partition in range(100))
+    assert len(encoded(MemberReport(process_id="p", topology_hash="h", sub_topologies=(), owned=owned))) < 4_000

@@ -1,0 +1,76 @@
+"""The state directory of an app: one process at a time, named by content, cleaned of what is no longer needed."""
+
+import os
+
+import pytest
+
+from streamfleet.errors import StateStoreError
+from streamfleet.state.process_id import load_process_id
+from streamfleet.state.state_directory import StateDirectory
+
+
+@pytest.fixture
+def directory(tmp_path):
+    owned = StateDirectory(tmp_path, "app")
+    owned.lock()
+    yield owned
+    owned.unlock()
+
+
+def make_task(directory, content_id, partition, age_ms, now_ms):
+    path = directory.task_directory(content_id, partition)
+    path.mkdir()
+    written_at = (now_ms - age_ms) / 1000
+    os.utime(path, (written_at, written_at))
+    return path
+
+
+def test_a_locked_directory_is_refused_with_the_owner(directory, tmp_path):
+    with pytest.raises(StateStoreError, match=rf"in use by another process \(pid {os.getpid()}\); give every worker"):
+        StateDirectory(tmp_path, "app").lock()
+
+
+def test_another_app_has_its_own_lock(directory, tmp_path):
+    other = StateDirectory(tmp_path, "other")
+    other.lock()
+    other.unlock()
+
+
+def test_the_lock_is_free_after_unlock(directory, tmp_path):
+    directory.unlock()
+    again = StateDirectory(tmp_path, "app")
+    again.lock()
+    again.unlock()
+
+
+def test_a_root_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StateStoreError, match="cannot be used .*set state.dir"):
+        StateDirectory(tmp_path / "file", "app").lock()
+
+
+def test_cleaning_spares_what_is_kept_young_or_not_a_task(directory):
+    now_ms = 10_000_000
+    kept = make_task(directory, "aa", 0, age_ms=9_000, now_ms=now_ms)
+    young = make_task(directory, "aa", 1, age_ms=500, now_ms=now_ms)
+    old = make_task(directory, "bb", 7, age_ms=1_000, now_ms=now_ms)
+    (directory.path / "global").mkdir()
+    assert directory.clean({kept}, delay_ms=1_000, now_ms=now_ms) == ["bb_7"]
+    assert kept.exists()
+    assert young.exists()
+    assert not old.exists()
+    assert (directory.path / "global").exists()
+
+
+def test_wiping_leaves_the_lock_and_the_identity(directory):
+    identity = load_process_id(directory.path)
+    make_task(directory, "aa", 0, age_ms=0, now_ms=0)
+    directory.wipe()
+    assert not directory.task_directory("aa", 0).exists()
+    assert load_process_id(directory.path) == identity
+
+
+def test_an_unreadable_identity_is_refused(directory):
+    (directory.path / "process-id").write_text("not an id")
+    with pytest.raises(StateStoreError, match="does not hold a process id; delete the file"):
+        load_process_id(directory.path)
