@@ -22,6 +22,7 @@ from streamfleet.dsl.materialized import Materialized
 from streamfleet.dsl.windowed_stream import SessionWindowedKStream, TimeWindowedKStream
 from streamfleet.dsl.windows import EmitStrategy, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from streamfleet.errors import (
+    ApplicationShutdownError,
     ConfigError,
     DeserializationError,
     OptionError,
@@ -32,6 +33,7 @@ from streamfleet.errors import (
     StateStoreError,
     StoreUnavailableError,
     StreamsError,
+    TaskCorruptedError,
     TimestampError,
     TopologyError,
 )
@@ -103,6 +105,7 @@ if TYPE_CHECKING:
     from streamfleet.kafka_streams import ClientState, KafkaStreams, UncaughtResponse
 
 __all__ = [
+    "ApplicationShutdownError",
     "BranchedKStream",
     "Cancellable",
     "ClientState",
@@ -168,6 +171,7 @@ __all__ = [
     "StreamsConfig",
     "StreamsError",
     "SubTopologyPlan",
+    "TaskCorruptedError",
     "TaskId",
     "TimeWindow",
     "TimeWindowedKStream",

@@ -55,7 +55,7 @@ StateDirOption = Annotated[
 OptionalTopologyArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[MODULE:FUNCTION]", help="The app's topology; needed where it has not run with this state directory."
+        metavar="MODULE:FUNCTION", help="The app's topology; needed where it has not run with this state directory."
     ),
 ]
 LogFormat = Literal["json", "console"]

@@ -4,6 +4,7 @@
     ├── ConfigError                 a setting is wrong: fix it and restart (also a ValueError)
     ├── TopologyError               the topology cannot be built or planned: fix the program
     │   └── OptionError             a single argument of a call is wrong: fix that call (also a ValueError)
+    ├── ApplicationShutdownError    a member asked the whole application to stop: stop cleanly
     ├── TaskCorruptedError          a task's local state is unusable: wipe it and restore it from its changelogs
     ├── RecordError                 one record could not be handled; a handler may answer CONTINUE
     │   ├── DeserializationError    its bytes do not fit the source's serde
@@ -39,6 +40,10 @@ class TopologyError(StreamsError):
 
 class OptionError(TopologyError, ValueError):
     """One argument of one call is wrong; the message names the operator."""
+
+
+class ApplicationShutdownError(StreamsError):
+    """Some member of the group, here or elsewhere, failed in a way that its handler wants to end all of them."""
 
 
 class TaskCorruptedError(StreamsError):

@@ -209,11 +209,8 @@ def _rendered(scenario: Scenario, record: Any) -> list[Json]:
         record.timestamp,
     ]
     headers = [[name, codecs.decode(header_serde, content)] for name, content in record.headers]
-    for header in headers if record.topic in scenario.topics else ():
-        if header[0] == java_errors.EXCEPTION_HEADER:
-            header[1] = java_errors.java_name(header[1])
-        elif header[0] == java_errors.MESSAGE_HEADER:
-            header[1] = java_errors.java_message(header[1])
+    if record.topic in scenario.topics:
+        headers = java_errors.in_java_words(headers)
     return [*shown, headers] if headers else shown
 
 

@@ -23,12 +23,12 @@ _OURS: dict[str, tuple[type[Exception], ...]] = {
 _SENSIBLE: tuple[type[Exception], ...] = (sf.StreamsError, ValueError, TypeError, RuntimeError)
 """For the exceptions that Python has no word for (IllegalStateException, UnsupportedOperationException)."""
 
-_SERIALIZATION = "org.apache.kafka.common.errors.SerializationException"
 _JAVA_NAMES = {
     Boom.__qualname__: "java.lang.IllegalStateException",
-    RefusedTextError.__qualname__: _SERIALIZATION,
-    sf.SerializationError.__qualname__: _SERIALIZATION,
+    RefusedTextError.__qualname__: "org.apache.kafka.common.errors.SerializationException",
 }
+_OF_A_STORE = re.compile("(key|value) of store .* cannot be serialized .*?: (?P<serde>[^;]*)")
+"""Where Java lets out the serde's own error, this engine says in addition which store could not take the value."""
 
 EXCEPTION_HEADER = "__streams.errors.exception"
 MESSAGE_HEADER = "__streams.errors.message"
@@ -41,15 +41,26 @@ def stands_for(java_class: str, error: Exception) -> bool:
     return isinstance(error, _OURS.get(java_class, _SENSIBLE))
 
 
-def java_name(python_name: str) -> str:
-    """The Java class for a qualified Python class name, where the scenario itself raised it; else the name as it is."""
-    return _JAVA_NAMES.get(python_name.rpartition(".")[2], python_name)
+def in_java_words(headers: list[list[Json]]) -> list[list[Json]]:
+    """Headers of a dead letter with Java's class for the error, where it is an error that Java has as well."""
+    message = next((str(value) for name, value in headers if name == MESSAGE_HEADER), "")
+    stored = _OF_A_STORE.match(message)
+    shown = []
+    for name, value in headers:
+        if name == EXCEPTION_HEADER:
+            shown.append([name, _java_name(str(value), of_a_store=stored is not None)])
+        elif name == MESSAGE_HEADER and stored is not None:
+            shown.append([name, stored["serde"]])
+        else:
+            shown.append([name, value])
+    return shown
 
 
-def java_message(message: str) -> str:
-    """A message without what the engine says around the serde's own: which store could not take the value."""
-    found = re.search("refused [^;]*", message)
-    return found[0] if found else message
+def _java_name(python_name: str, *, of_a_store: bool) -> str:
+    simple = python_name.rpartition(".")[2]
+    if simple == sf.SerializationError.__qualname__:
+        return _JAVA_NAMES[RefusedTextError.__qualname__] if of_a_store else "org.apache.kafka.streams.errors.StreamsException"
+    return _JAVA_NAMES.get(simple, python_name)
 
 
 def comparable_headers(expected: list[list[Json]]) -> list[list[Json]]:

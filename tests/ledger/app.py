@@ -18,6 +18,7 @@ from datetime import timedelta
 import msgspec
 
 import streamfleet as sf
+from streamfleet.partitioner import partition_for
 from tests.ledger.workload import GRACE_MS, WINDOW_MS
 
 INPUT = "ledger-input"
@@ -106,10 +107,15 @@ def _plain_aggregates(grouped: sf.KGroupedStream[str, int]) -> None:
 def _windowed_aggregates(grouped: sf.KGroupedStream[str, int]) -> None:
     windows = sf.TimeWindows(size=timedelta(milliseconds=WINDOW_MS), grace=timedelta(milliseconds=GRACE_MS))
     every = grouped.windowed_by(windows).reduce(min, materialized=_kept_windows("window-min"))
-    every.to_stream().to(output_topic("window-min"), key_serde=WINDOWED, value_serde=LONG)
+    every.to_stream().to(output_topic("window-min"), key_serde=WINDOWED, value_serde=LONG, partitioner=_with_key)
     once = grouped.windowed_by(windows).emit_strategy(sf.EmitStrategy.ON_WINDOW_CLOSE)
     closed = once.reduce(min, materialized=_kept_windows("window-closed"))
-    closed.to_stream().to(output_topic("window-closed"), key_serde=WINDOWED, value_serde=LONG)
+    closed.to_stream().to(output_topic("window-closed"), key_serde=WINDOWED, value_serde=LONG, partitioner=_with_key)
+
+
+def _with_key(topic: str, windowed: sf.Windowed[str], value: int, partitions: int) -> int:
+    """All windows of a key in one partition, so that they have an order."""
+    return partition_for(windowed.key.encode(), partitions)
 
 
 def _to_topic(table: sf.KTable[str, int], name: str) -> None:

@@ -146,7 +146,9 @@ class Bench:
         if self.guarantee != EXACTLY_ONCE:
             keys = all_keys(self.spec)
             return anomalies + check_at_least_once(inputs, outputs, keys, most_repeats=self.most_repeats)
-        anomalies += check_exactly_once(inputs, outputs, {record.key for record in inputs} & set(self._complete(inputs)))
+        anomalies += check_exactly_once(
+            inputs, outputs, {record.key for record in inputs} & set(self._complete(inputs))
+        )
         return anomalies + self._check_state() + self._check_owners()
 
     def _complete(self, inputs: Sequence[LedgerRecord]) -> list[str]:
@@ -169,7 +171,9 @@ class Bench:
             for raw in self._read(topic):
                 changelogs[TopicPartition(topic, raw.partition)].append(raw)
         dumps = [
-            dump for worker in self.fleet.workers for dump in dump_worker(worker.name, worker.state_directory, APPLICATION)
+            dump
+            for worker in self.fleet.workers
+            for dump in dump_worker(worker.name, worker.state_directory, APPLICATION)
         ]
         anomalies = check_newest(dumps, changelogs)
         for dump in dumps:

@@ -30,7 +30,9 @@ def input_record(raw: RawRecord) -> LedgerRecord:
 
 
 def output_record(output: str, raw: RawRecord) -> OutputRecord:
-    return OutputRecord(_key(output, raw.key), _value(output, raw.value), _record_id(output, raw.headers), raw.partition)
+    return OutputRecord(
+        _key(output, raw.key), _value(output, raw.value), _record_id(output, raw.headers), raw.partition
+    )
 
 
 def _key(output: str, data: bytes | None) -> Any:

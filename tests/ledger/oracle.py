@@ -87,7 +87,9 @@ def _compare(where: str, expected: list[OutputRecord], found: list[OutputRecord]
     if unknown := [one for one in surplus if one not in wanted]:
         anomalies.append(Anomaly("phantom", where, f"{len(unknown)}: {unknown[:SHOWN]}"))
     if not anomalies:
-        at, (wants, has) = next((n, pair) for n, pair in enumerate(zip(expected, found, strict=True)) if pair[0] != pair[1])
+        at, (wants, has) = next(
+            (n, pair) for n, pair in enumerate(zip(expected, found, strict=True)) if pair[0] != pair[1]
+        )
         kind = "wrong value" if _identity(wants) == _identity(has) else "out of order"
         anomalies.append(Anomaly(kind, where, f"at {at}: {has}, not {wants}"))
     return anomalies

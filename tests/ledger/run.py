@@ -75,7 +75,9 @@ def main() -> int:
     options = parser.parse_args()
     spec = LedgerSpec(options.seed, options.keys, options.records_per_key)
     directory = Path(tempfile.mkdtemp(prefix=f"streamfleet-ledger-{options.seed}-"))
-    outcome = run_schedule(spec, options.seconds, options.guarantee, lambda text: print(text, flush=True), directory=directory)
+    outcome = run_schedule(
+        spec, options.seconds, options.guarantee, lambda text: print(text, flush=True), directory=directory
+    )
     for anomaly in outcome.anomalies:
         print(f"ANOMALY {anomaly}")
     print(f"seed {options.seed}, {options.guarantee}: {len(outcome.faults)} faults, {len(outcome.anomalies)} anomalies")

@@ -13,8 +13,9 @@ import structlog
 
 from streamfleet.clock import Clock, SystemClock
 from streamfleet.config import StreamsConfig
-from streamfleet.errors import ConfigError, StreamsError
+from streamfleet.errors import ApplicationShutdownError, ConfigError, StreamsError
 from streamfleet.failpoints import Failpoints, NoFailpoints
+from streamfleet.kafka_streams.driver import AfterFailure
 from streamfleet.kafka_streams.states import ClientState, checked_transition
 from streamfleet.kafka_streams.thread_pool import ThreadPool
 from streamfleet.kafka_streams.wiring import ThreadParts, Wiring
@@ -39,6 +40,8 @@ class UncaughtResponse(enum.Enum):
     """A new StreamThread begins at the last commit. An error that comes back makes this a loop: count them in the handler."""
     SHUTDOWN_CLIENT = "shutdown_client"
     """The app ends, in this process; others of its group go on."""
+    SHUTDOWN_APPLICATION = "shutdown_application"
+    """The app ends in all processes of its group."""
 
 
 UncaughtHandler = Callable[[Exception], UncaughtResponse]
@@ -156,7 +159,7 @@ class KafkaStreams:
         self._threads.pause(False)
 
     def set_uncaught_exception_handler(self, handler: UncaughtHandler) -> None:
-        """Decide what a failed StreamThread means: another one in its place, or (the default) the end of the app."""
+        """Decide what a failed StreamThread means: another one in its place, the end of the app here (default), or everywhere."""
         self._uncaught = handler
 
     def _require_started(self) -> None:
@@ -229,24 +232,34 @@ class KafkaStreams:
         if deleted:
             log.info("local state of tasks that are elsewhere was deleted", tasks=deleted)
 
-    def _on_failure(self, number: int, error: Exception) -> None:
-        """A thread is gone. Unless the handler wants another one, so is the app: the rest going on alone would hide it."""
-        if self._state in (ClientState.REBALANCING, ClientState.RUNNING) and self._wants_replacement(error):
+    def _on_failure(self, number: int, error: Exception) -> AfterFailure:
+        """A thread has failed. Unless the handler wants another one, so has the app: the rest going on alone would hide it."""
+        if isinstance(error, ApplicationShutdownError):
+            return AfterFailure(lambda: self._end(error))
+        response = self._response_to(error)
+        if response is UncaughtResponse.REPLACE_THREAD and self._state in (
+            ClientState.REBALANCING,
+            ClientState.RUNNING,
+        ):
             log.warning("stream thread is replaced", thread=number)
-            self._threads.replace(number)
-            return
-        self.failure = error
+            return AfterFailure(lambda: self._threads.replace(number))
+        tells_group = response is UncaughtResponse.SHUTDOWN_APPLICATION
+        return AfterFailure(lambda: self._end(error), shuts_down_application=tells_group)
+
+    def _response_to(self, error: Exception) -> UncaughtResponse:
+        try:
+            return self._uncaught(error)
+        except Exception:
+            log.exception("the uncaught exception handler raised; the app is shut down")
+            return UncaughtResponse.SHUTDOWN_CLIENT
+
+    def _end(self, error: Exception) -> None:
+        """One thread is gone for good: stop the others."""
+        self.failure = self.failure or error
         if self._state in (ClientState.REBALANCING, ClientState.RUNNING, ClientState.PENDING_SHUTDOWN):
             self._transition_to(ClientState.PENDING_ERROR)
         self._threads.stop()
         self._transition_to(ClientState.ERROR)
-
-    def _wants_replacement(self, error: Exception) -> bool:
-        try:
-            return self._uncaught(error) is UncaughtResponse.REPLACE_THREAD
-        except Exception:
-            log.exception("the uncaught exception handler raised; the app is shut down")
-            return False
 
     def _transition_to(self, state: ClientState) -> None:
         with self._changed:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import structlog
 
+from streamfleet.errors import ApplicationShutdownError
 from streamfleet.kafka_streams.wiring import ThreadParts
 
 log = structlog.get_logger(__name__)
@@ -18,12 +20,23 @@ log = structlog.get_logger(__name__)
 JOIN_SECONDS = 10.0
 
 
+@dataclass(frozen=True)
+class AfterFailure:
+    """What follows on the failure of a StreamThread."""
+
+    finish: Callable[[], None]
+    """Called when the thread has let go of everything."""
+    shuts_down_application: bool = False
+    """Tell the group before leaving it."""
+
+
 class ThreadDriver:
     """Steps one StreamThread and its membership until it is told to stop or one of them fails."""
 
     def __init__(
-        self, parts: ThreadParts, on_step: Callable[[], None], on_failure: Callable[[Exception], None]
+        self, parts: ThreadParts, on_step: Callable[[], None], on_failure: Callable[[Exception], AfterFailure]
     ) -> None:
+        """`on_failure` decides what to do about an error; what it returns is called when the thread is closed."""
         self.thread = parts.thread
         self._membership = parts.membership
         self._on_step = on_step
@@ -54,13 +67,19 @@ class ThreadDriver:
                 self.thread.run_once()
                 self._on_step()
             self.thread.stop()
+        except ApplicationShutdownError as error:
+            self.thread.stop()
+            self._on_failure(error).finish()
         except Exception as error:
             log.exception("stream thread failed", thread=self.thread.name)
-            self._close_failed()
-            self._on_failure(error)
+            after = self._on_failure(error)
+            self._close_failed(announce=after.shuts_down_application)
+            after.finish()
 
-    def _close_failed(self) -> None:
+    def _close_failed(self, *, announce: bool) -> None:
         try:
+            if announce:
+                self.thread.announce_shutdown()
             self.thread.fail()
         except Exception:
             log.exception("stream thread could not be closed after a failure", thread=self.thread.name)

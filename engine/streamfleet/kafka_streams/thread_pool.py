@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable
 
 from streamfleet.errors import StreamsError
-from streamfleet.kafka_streams.driver import ThreadDriver
+from streamfleet.kafka_streams.driver import AfterFailure, ThreadDriver
 from streamfleet.kafka_streams.wiring import ThreadParts
 from streamfleet.thread.thread_phases import ThreadPhase
 
 Make = Callable[[int], ThreadParts]
 """Makes the thread of a number: with the same number come the same transactional id and the same static member."""
 
-OnFailure = Callable[[int, Exception], None]
+OnFailure = Callable[[int, Exception], AfterFailure]
 
 
 class ThreadPool:

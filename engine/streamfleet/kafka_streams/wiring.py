@@ -141,6 +141,7 @@ class Wiring:
             report=members.report,
             tasks_of=members.tasks_of,
             fences_of=lambda plan: plan.fence,
+            asks_for_shutdown=lambda plan: plan.shutdown,
             failpoints=self._failpoints,
             counts=counts,
             before_step=before_step,
@@ -224,7 +225,7 @@ class _Reports:
             for number, content_id in self._content_ids.items()
         )
 
-    def report(self) -> MemberReport:
+    def report(self, shutdown_requested: bool) -> MemberReport:
         return MemberReport(
             process_id=self._process_id,
             topology_hash=self._topology_hash,
@@ -233,6 +234,7 @@ class _Reports:
                 TaskKey(self._content_ids[task.sub_topology], task.partition) for task in self._tasks.tasks
             ),
             transactional_id=self._transactional_id,
+            shutdown_requested=shutdown_requested,
         )
 
     def tasks_of(self, plan: Plan) -> list[TaskId]:

@@ -15,7 +15,7 @@ import structlog
 from streamfleet.clock import Clock
 from streamfleet.commit.api import Commit
 from streamfleet.config import StreamsConfig
-from streamfleet.errors import StreamsError
+from streamfleet.errors import ApplicationShutdownError, StreamsError
 from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TaskId
 from streamfleet.kafka.client_errors import (
@@ -46,6 +46,8 @@ MAX_POLL_RECORDS = 1000
 RECORDS_PER_TURN = 100
 """Taken from one task before the next has its turn."""
 FENCE_TIMEOUT_MS = 10_000
+ANNOUNCE_TIMEOUT_MS = 10_000
+ANNOUNCE_WAIT_MS = 20
 LOST_TRANSACTION = (
     ProducerFencedError,
     ProducerLostError,
@@ -58,8 +60,8 @@ BROKER_AWAY = (BrokerUnavailableError, GroupTimeoutError)
 
 
 class StreamThread(Generic[ReportT, PlanT]):
-    """`report` says what this member owns now; `tasks_of` and `fences_of` read a plan: the tasks to have, and the transactional ids
-    of dead owners to fence before.
+    """`report(shutdown_requested)` says what this member owns now. Three functions read a plan: the tasks to have, the
+    transactional ids of dead owners to fence before, and whether all members are to stop.
     """
 
     def __init__(
@@ -72,9 +74,10 @@ class StreamThread(Generic[ReportT, PlanT]):
         commit: Commit,
         clock: Clock,
         *,
-        report: Callable[[], ReportT],
+        report: Callable[[bool], ReportT],
         tasks_of: Callable[[PlanT], Iterable[TaskId]],
         fences_of: Callable[[PlanT], Iterable[str]],
+        asks_for_shutdown: Callable[[PlanT], bool],
         failpoints: Failpoints,
         counts: ThreadCounts | None = None,
         before_step: Callable[[], None] | None = None,
@@ -94,6 +97,8 @@ class StreamThread(Generic[ReportT, PlanT]):
         self._report = report
         self._tasks_of = tasks_of
         self._fences_of = fences_of
+        self._asks_for_shutdown = asks_for_shutdown
+        self._shutdown_requested = False
         self._failpoints = failpoints
         self._before_step = before_step
         self._last_commit_ms = clock.now_ms()
@@ -106,7 +111,7 @@ class StreamThread(Generic[ReportT, PlanT]):
 
     def start(self) -> None:
         self._transition_to(ThreadPhase.STARTING)
-        self._membership.start(self._report())
+        self._membership.start(self._report(False))
 
     def run_once(self) -> None:
         """One step. Raises what only the owner can decide about."""
@@ -202,6 +207,11 @@ class StreamThread(Generic[ReportT, PlanT]):
             self._commit_now()
         elif isinstance(event, Assigned):
             self._transition_to(ThreadPhase.ASSIGNED)
+            if self._asks_for_shutdown(event.plan):
+                raise ApplicationShutdownError(
+                    f"a member of group {self._config.application_id} asked the whole application to stop",
+                    hint="its own log says why",
+                )
             for transactional_id in self._fences_of(event.plan):
                 # A dead owner's open transaction would hide its offsets, and what follows it, until it times out.
                 self._membership.fence(transactional_id, FENCE_TIMEOUT_MS)
@@ -211,7 +221,7 @@ class StreamThread(Generic[ReportT, PlanT]):
             self.counts.lost_assignments += 1
             self._transition_to(ThreadPhase.ASSIGNED)
             self.tasks.drop_all()
-        self._membership.acknowledge(event, self._report())
+        self._membership.acknowledge(event, self._report(self._shutdown_requested))
 
     # records
 
@@ -285,6 +295,21 @@ class StreamThread(Generic[ReportT, PlanT]):
             self._transition_to(ThreadPhase.STOPPING)
             self._close_tasks()
         self._close_clients()
+
+    def announce_shutdown(self) -> None:
+        """Tell all members of the group to stop: the request travels with the next rebalance. Tasks are dropped first."""
+        self.tasks.drop_all()
+        self._shutdown_requested = True
+        self._membership.enforce_rebalance("application shutdown requested")
+        deadline_ms = self._clock.now_ms() + ANNOUNCE_TIMEOUT_MS
+        while self._clock.now_ms() < deadline_ms:
+            event = self._membership.poll()
+            if event is None:
+                self._consumer.poll_batch(ANNOUNCE_WAIT_MS, 1)
+                continue
+            if isinstance(event, Fatal) or (isinstance(event, Assigned) and self._asks_for_shutdown(event.plan)):
+                return
+            self._membership.acknowledge(event, self._report(True))
 
     def fail(self) -> None:
         """Close without committing: something went wrong that a commit would make permanent."""

@@ -1,5 +1,5 @@
-"""What `streamfleet run` and `streamfleet worker reset` do, once their arguments are parsed. Called by cli.py, which turns errors into
-sentences and exit codes.
+"""What `streamfleet run` and `streamfleet worker reset` do, once their arguments are parsed. Called by cli.py, which
+turns errors into sentences and exit codes.
 """
 
 from __future__ import annotations

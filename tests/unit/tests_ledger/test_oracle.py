@@ -83,10 +83,10 @@ def test_one_duplicate_is_found_in_every_output(inputs, outputs, name):
 @pytest.mark.parametrize("name", [name for name in OUTPUTS if name != "tagg"])
 def test_two_records_in_the_wrong_order_are_found(inputs, outputs, name):
     records = outputs[name]
-    first = next(at for at, record in enumerate(records) if name != "window-closed" or record.key[0] == records[0].key[0])
-    second = next(
-        at for at in range(first + 1, len(records)) if _ordered(name, records[first], records[at])
+    first = next(
+        at for at, record in enumerate(records) if name != "window-closed" or record.key[0] == records[0].key[0]
     )
+    second = next(at for at in range(first + 1, len(records)) if _ordered(name, records[first], records[at]))
     records[first], records[second] = records[second], records[first]
     assert "out of order" in kinds(inputs, outputs)
 

@@ -28,6 +28,10 @@ def sabotaged(draw: Draw, scenario: Json) -> Json:
         _break(draw, op)
     for op in scenario["topology"]:
         _make_strict(draw, op)
+        if "grouped" in op or "repartitioned" in op:
+            # Java forgets the stream's serde as soon as such an object is given; then it has to name one.
+            spec = op.get("grouped", op.get("repartitioned"))
+            spec.setdefault("value", "string")
     for step in scenario["steps"]:
         if "pipe" in step and isinstance(step["pipe"][2], str) and draw.chance(45):
             step["pipe"][2] = draw.one("a7", "b7", "x?", "y!", "7", "a!", "n?")

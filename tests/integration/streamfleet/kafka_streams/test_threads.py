@@ -102,3 +102,22 @@ def test_a_failed_thread_is_replaced_and_goes_on_at_the_last_commit(bench):
         records = bench.read(out, lambda got: len(got) == 3)
     assert records == [(b"a", b"1"), (b"a", b"bad"), (b"a", b"3")]
     assert [type(error) for error in seen] == [sf.ProcessingError]
+
+
+def test_one_member_can_end_the_whole_application(bench):
+    source = bench.topic("in", 2)
+    builder = sf.StreamsBuilder()
+    builder.stream(source).foreach(lambda key, value: int(value))
+    topology = builder.build()
+    first = sf.KafkaStreams(topology, bench.config(worker="first"))
+    second = sf.KafkaStreams(topology, bench.config(worker="second"))
+    for streams in (first, second):
+        streams.set_uncaught_exception_handler(lambda error: sf.UncaughtResponse.SHUTDOWN_APPLICATION)
+    with first, second:
+        first.start()
+        second.start()
+        wait_for(lambda: tasks_by_thread(first) == tasks_by_thread(second) == [1])
+        bench.write(source, [("k", "not a number")])
+        wait_for(lambda: first.state is second.state is sf.ClientState.ERROR)
+        kinds = {type(streams.failure) for streams in (first, second)}
+    assert kinds == {sf.ProcessingError, sf.ApplicationShutdownError}

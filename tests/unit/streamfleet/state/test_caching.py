@@ -2,6 +2,7 @@
 
 import pytest
 
+from streamfleet.errors import StateStoreError
 from streamfleet.records import SessionWindow, TimeWindow, ValueAndTimestamp, Windowed
 from streamfleet.state.stores import Stores
 
@@ -100,8 +101,9 @@ def test_the_record_context_is_put_back_when_a_listener_fails(task):
     task.store.put("a", "1")
     task.context.at(9)
     now = task.context.record_context
-    with pytest.raises(RuntimeError, match="downstream"):
+    with pytest.raises(StateStoreError, match="cache of store s could not be flushed: downstream") as failed:
         task.flush()
+    assert isinstance(failed.value.__cause__, RuntimeError)
     assert task.context.record_context is now
     assert task.store.get("a") == "1"
 

@@ -1,0 +1,177 @@
+"""The app that every fault meets: counted by key, by key and window, and by value after a repartition. Exactly once.
+
+What it wrote is compared with what it was given, so that a fault that loses or repeats a record is seen in a number.
+"""
+
+import itertools
+import time
+from collections import Counter
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+import structlog
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from tests.integration.streamfleet.kafka_streams.conftest import bench  # noqa: F401  (a fixture)
+
+import streamfleet as sf
+from streamfleet.kafka_streams import ClientState, KafkaStreams
+
+LONG, STRING = sf.serdes.long(), sf.serdes.string()
+WINDOW = timedelta(days=1)
+WINDOWED = sf.serdes.windowed(STRING, size=WINDOW)
+KEYS = [f"k{i}" for i in range(12)]
+COLOURS = ["red", "green", "blue", "white", "black"]
+
+
+class CountingApp:
+    """The topology, its topics, what was written to its input so far and what its outputs must come to."""
+
+    def __init__(self, bench, partitions=2):
+        self.bench = bench
+        self.source = bench.topic("in", partitions)
+        self.outputs = {name: bench.topic(name, partitions) for name in ("by-key", "by-window", "by-colour")}
+        self.keys, self.colours = Counter(), Counter()
+        self._numbers = itertools.count()
+        self.topology = self._build()
+
+    def _build(self):
+        builder = sf.StreamsBuilder()
+        stream = builder.stream(self.source)
+        grouped = stream.group_by_key()
+        grouped.count(store="keys").to_stream().to(self.outputs["by-key"], value_serde=LONG)
+        windows = grouped.windowed_by(sf.TimeWindows(size=WINDOW, grace=WINDOW))
+        counted = windows.count(store="windows").to_stream()
+        counted.to(self.outputs["by-window"], key_serde=WINDOWED, value_serde=LONG)
+        by_colour = stream.group_by(lambda _, colour: colour, name="colour")
+        by_colour.count(store="colours").to_stream().to(self.outputs["by-colour"], value_serde=LONG)
+        return builder.build()
+
+    def config(self, worker="w", **settings):
+        return self.bench.config(worker, **({"processing_guarantee": "exactly_once_v2"} | settings))
+
+    def write(self, count):
+        """Write records that the outputs must count from now on."""
+        numbers = list(itertools.islice(self._numbers, count))
+        records = [(KEYS[n % len(KEYS)], COLOURS[n * 7 % len(COLOURS)]) for n in numbers]
+        self.bench.write(self.source, records)
+        self.keys.update(key for key, _ in records)
+        self.colours.update(colour for _, colour in records)
+
+    def wait_until_counted(self, timeout_seconds=30):
+        """Wait until every output has come to what was written, and see that no result came twice or out of order."""
+        wanted = {
+            self.outputs["by-key"]: self.keys,
+            self.outputs["by-window"]: self.keys,
+            self.outputs["by-colour"]: self.colours,
+        }
+        results = {topic: {} for topic in wanted}
+        with committed_reader(self.bench, wanted) as reader:
+            deadline = time.monotonic() + timeout_seconds
+            while any(_totals(results[topic]) != expected for topic, expected in wanted.items()):
+                assert time.monotonic() < deadline, {topic: _totals(results[topic]) for topic in wanted}
+                for message in reader.consume(500, 0.1):
+                    if message.error() is None:
+                        results[message.topic()].setdefault(message.key(), []).append(_long(message.value()))
+        for topic, by_key in results.items():
+            for key, counts in by_key.items():
+                assert counts == sorted(set(counts)), f"{topic}: {key!r} was counted {counts}"
+
+    @contextmanager
+    def running(self, **settings):
+        with self.bench.running(self.topology, self.config(**settings)) as streams:
+            yield streams
+
+    @contextmanager
+    def started(self, **settings):
+        """Like running, for an app that may never come to that."""
+        with KafkaStreams(self.topology, self.config(**settings)) as streams:
+            streams.start()
+            yield streams
+
+    def run_until_counted(self, **settings):
+        with self.running(**settings):
+            self.wait_until_counted()
+
+    def changelog(self, store):
+        return f"{self.bench.app}-{store}-changelog"
+
+    def task_directories(self, worker="w"):
+        """Where the databases of the app are, those with rows of the store `keys` first."""
+        root = self.bench.directory / worker / self.bench.app
+        return sorted(path for path in root.iterdir() if path.is_dir())
+
+
+@pytest.fixture
+def app(bench):  # noqa: F811
+    return CountingApp(bench)
+
+
+@pytest.fixture
+def logged():
+    """Everything the engine says, as it is said."""
+    with structlog.testing.capture_logs() as lines:
+        yield lines
+
+
+def failure_of(streams, timeout_seconds=30):
+    """What ended the app."""
+    wait_for(lambda: streams.state is ClientState.ERROR, timeout_seconds)
+    return streams.failure
+
+
+def is_one_sentence(error):
+    """A fact, in lower case, on one line, and what to do behind a semicolon."""
+    text = str(error)
+    return isinstance(error, sf.StreamsError) and "\n" not in text and "; " in text and not text[0].isupper()
+
+
+def wait_for(condition, timeout_seconds=30):
+    deadline = time.monotonic() + timeout_seconds
+    while not condition():
+        assert time.monotonic() < deadline, "not reached in time"
+        time.sleep(0.02)
+
+
+def delete_topic(bench, topic):  # noqa: F811
+    for future in bench.admin.delete_topics([topic]).values():
+        future.result(10)
+    wait_for(lambda: topic not in bench.admin.list_topics(timeout=10).topics)
+
+
+def delete_records(bench, topic, offsets):  # noqa: F811
+    """`offsets` by partition: everything before goes; -1 stands for the end."""
+    before = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+    for future in bench.admin.delete_records(before).values():
+        future.result(10)
+
+
+@contextmanager
+def committed_reader(bench, topics):  # noqa: F811
+    """A consumer of all partitions of the topics, from their beginning; sees committed records only."""
+    settings = {
+        "bootstrap.servers": bench.bootstrap,
+        "group.id": "reader",
+        "isolation.level": "read_committed",
+        "enable.auto.commit": False,
+        "fetch.wait.max.ms": 50,
+    }
+    reader = Consumer(settings)
+    known = bench.admin.list_topics(timeout=10).topics
+    reader.assign([TopicPartition(topic, n, OFFSET_BEGINNING) for topic in topics for n in known[topic].partitions])
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def _totals(results):
+    """The last count of every key; of a windowed key, whose last 8 bytes are the window's start, over all windows."""
+    totals = Counter()
+    for raw, counts in results.items():
+        totals[(raw[:-8] if b"\x00" in raw else raw).decode()] += counts[-1]
+    return totals
+
+
+def _long(value):
+    return int.from_bytes(value, "big")
