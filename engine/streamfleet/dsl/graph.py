@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from streamfleet.config import StreamsConfig
 from streamfleet.dsl.materialized import StoreSpec
 from streamfleet.dsl.operators.stateless import FilterOperator
+from streamfleet.dsl.windowed_partitioner import partitioner_for
 from streamfleet.errors import TopologyError
 from streamfleet.processor.api import Processor
 from streamfleet.processor.timestamps import FailOnInvalidTimestamp
@@ -214,7 +215,7 @@ class SinkGraphNode(GraphNode):
             *self.parent_names,
             key_serde=self.sink.key_serde,
             value_serde=self.sink.value_serde,
-            partitioner=self.sink.partitioner,
+            partitioner=self.sink.partitioner or partitioner_for(self.sink.key_serde),
         )
 
 

@@ -7,9 +7,9 @@ import struct
 from typing import Any
 
 import pytest
-from kafka.protocol.consumer.group import HeartbeatResponse
-from kafka.protocol.metadata.api_versions import ApiVersionsResponse
-from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
+from kafka.protocol.consumer.group import HeartbeatResponse  # type: ignore[import-untyped]
+from kafka.protocol.metadata.api_versions import ApiVersionsResponse  # type: ignore[import-untyped]
+from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse  # type: ignore[import-untyped]
 from tests.unit.streamfleet.kafka.scripted_coordinator import HandClock
 
 from streamfleet.kafka.connection import TcpConnection

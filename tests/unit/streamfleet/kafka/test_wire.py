@@ -5,8 +5,9 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.protocol.consumer.group import HeartbeatResponse
+from kafka.protocol.consumer.group import HeartbeatResponse  # type: ignore[import-untyped]
 
+from streamfleet.ids import TopicPartition
 from streamfleet.kafka import wire
 from streamfleet.kafka.connection_messages import API_KEYS, api_versions, sasl_authenticate, sasl_handshake, unsupported
 from streamfleet.kafka.error_codes import ErrorCode
@@ -19,7 +20,7 @@ from streamfleet.kafka.group_messages import (
     leave_group,
     sync_group,
 )
-from streamfleet.kafka.offset_messages import CommittedOffset, TopicPartition, offset_commit, offset_fetch
+from streamfleet.kafka.offset_messages import CommittedOffset, offset_commit, offset_fetch
 from streamfleet.kafka.transaction_messages import (
     ProducerIdentity,
     add_offsets_to_txn,

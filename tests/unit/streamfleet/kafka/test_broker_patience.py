@@ -1,0 +1,86 @@
+"""Waiting for a broker: how long, how often, and who hears of it."""
+
+import pytest
+
+from streamfleet.kafka.broker_patience import LONGEST_PAUSE_MS, BrokerPatience, WaitingForBroker
+from streamfleet.kafka.client_errors import AccessDeniedError, BrokerUnavailableError
+
+
+class Clock:
+    """Every attempt takes `attempt_ms`, every pause what was asked for."""
+
+    def __init__(self, attempt_ms=0):
+        self.now, self.attempt_ms, self.pauses = 0, attempt_ms, []
+
+    def now_ms(self):
+        return self.now
+
+    def pause_ms(self, milliseconds):
+        self.pauses.append(milliseconds)
+        self.now += milliseconds
+
+
+class Broker:
+    """Gives no answer until `answers_at`."""
+
+    def __init__(self, clock, answers_at):
+        self.clock, self.answers_at, self.asked_with = clock, answers_at, []
+
+    def __call__(self, left_ms):
+        self.asked_with.append(left_ms)
+        self.clock.now += self.clock.attempt_ms
+        if self.clock.now < self.answers_at:
+            raise BrokerUnavailableError("no answer", code="_TRANSPORT", hint="look at it")
+        return "answer"
+
+
+def waiting(clock, timeout_ms, events):
+    return BrokerPatience(timeout_ms=timeout_ms, on_waiting=events.append, clock=clock)
+
+
+def test_an_answer_at_once_needs_no_words():
+    clock, events = Clock(), []
+    assert waiting(clock, 1000, events).ask("asking", Broker(clock, 0)) == "answer"
+    assert (events, clock.pauses) == ([], [])
+
+
+def test_every_attempt_in_vain_is_told_once_it_takes_a_while():
+    clock, events = Clock(attempt_ms=400), []
+    assert waiting(clock, 10_000, events).ask("asking", Broker(clock, 1000)) == "answer"
+    assert events[0] == WaitingForBroker("asking", 1, 400, 9600, "no answer")
+    assert [event.attempt for event in events] == [1, 2]
+
+
+def test_a_moment_is_not_worth_a_word():
+    clock, events = Clock(), []
+    assert waiting(clock, 10_000, events).ask("asking", Broker(clock, 50)) == "answer"
+    assert events == []
+
+
+def test_pauses_grow_to_a_quarter_of_a_second():
+    clock = Clock()
+    waiting(clock, 60_000, []).ask("asking", Broker(clock, 5000))
+    assert clock.pauses[:3] == [20, 40, 80]
+    assert max(clock.pauses) == LONGEST_PAUSE_MS
+
+
+def test_at_the_deadline_the_last_reason_is_raised_with_the_count():
+    clock, events = Clock(attempt_ms=300), []
+    broker = Broker(clock, 10**9)
+    with pytest.raises(BrokerUnavailableError) as caught:
+        waiting(clock, 1000, events).ask("asking", broker)
+    assert str(caught.value) == "asking got no answer within 1000 ms, in 3 attempts: no answer; look at it"
+    assert caught.value.code == "_TRANSPORT"
+    assert broker.asked_with[0] == 1000
+    assert all(later < earlier for earlier, later in zip(broker.asked_with, broker.asked_with[1:], strict=False))
+
+
+def test_an_error_that_time_does_not_heal_is_raised_at_once():
+    clock = Clock()
+
+    def ask(_):
+        raise AccessDeniedError("no", code="TOPIC_AUTHORIZATION_FAILED")
+
+    with pytest.raises(AccessDeniedError):
+        waiting(clock, 60_000, []).ask("asking", ask)
+    assert clock.pauses == []
