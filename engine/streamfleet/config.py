@@ -136,6 +136,8 @@ class StreamsConfig:
     # state
     state_dir: Path = _setting("state.dir", Path(tempfile.gettempdir()) / "streamfleet", Path)
     """Below it every app has a directory with one database per task."""
+    state_snapshot_dir: Path | None = _setting("state.snapshot.dir", None, Path)
+    """Where snapshots of stores are looked for: a task that has nothing of a store takes one over and replays only what follows."""
     statestore_cache_max_bytes: int = _setting("statestore.cache.max.bytes", 10 * 1024 * 1024, _at_least(0))
     """Memory for results held back by record caches, over all tasks of a process; 0 forwards every update."""
     rocksdb_memory_max_bytes: int = _setting("rocksdb.memory.max.bytes", 128 * 1024 * 1024, _at_least(4 * 1024 * 1024))
@@ -194,6 +196,10 @@ class StreamsConfig:
     """After which a member whose thread makes no step leaves the group."""
     task_timeout_ms: int = _setting("task.timeout.ms", 300_000, _at_least(0, _milliseconds))
     """How long a broker may be away before the app gives up."""
+    source_check_interval_ms: int = _setting("source.check.interval.ms", 30_000, _at_least(0, _milliseconds))
+    """How often to see whether the input topics are still the same, with the same partitions."""
+    missing_source_timeout_ms: int = _setting("missing.source.timeout.ms", 5_000, _at_least(0, _milliseconds))
+    """How long an input topic may be missing, at the start or later, before the app gives up."""
     repartition_purge_interval_ms: int = _setting("repartition.purge.interval.ms", 30_000, _at_least(0, _milliseconds))
     """How often processed records are deleted from repartition topics."""
     num_stream_threads: int = _setting("num.stream.threads", 1, _at_least(1))

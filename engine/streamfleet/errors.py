@@ -5,7 +5,8 @@
     ├── TopologyError               the topology cannot be built or planned: fix the program
     │   └── OptionError             a single argument of a call is wrong: fix that call (also a ValueError)
     ├── ApplicationShutdownError    a member asked the whole application to stop: stop cleanly
-    ├── TaskCorruptedError          a task's local state is unusable: wipe it and restore it from its changelogs
+    ├── TaskInterruptedError        a task cannot go on, whatever its record: no error handler is asked
+    │   └── TaskCorruptedError      its local state is unusable: wipe it and restore it from its changelogs
     ├── RecordError                 one record could not be handled; a handler may answer CONTINUE
     │   ├── DeserializationError    its bytes do not fit the source's serde
     │   ├── TimestampError          its timestamp is negative or could not be extracted
@@ -13,12 +14,15 @@
     │   └── ProductionError         a result could not be sent
     │       └── SerializationError  ... because it does not fit the sink's serde
     └── StateStoreError             a store cannot do what was asked
+        ├── StoreDamagedError       its rows cannot be read (also a TaskCorruptedError)
         └── StoreUnavailableError   it is closed, or not known under that name: ask again later, or elsewhere
 
 A message says, in this order: the fact in lower case, the detail, and after a semicolon what to do.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 
 class StreamsError(Exception):
@@ -46,7 +50,11 @@ class ApplicationShutdownError(StreamsError):
     """Some member of the group, here or elsewhere, failed in a way that its handler wants to end all of them."""
 
 
-class TaskCorruptedError(StreamsError):
+class TaskInterruptedError(StreamsError):
+    """A task cannot go on, and not because of the record under way: leaving that record out would not help, and would lose it."""
+
+
+class TaskCorruptedError(TaskInterruptedError):
     """A task's local state cannot be used: its offsets do not fit the changelog, or its rows cannot be read."""
 
 
@@ -95,6 +103,14 @@ class SerializationError(ProductionError):
 
 class StateStoreError(StreamsError):
     """A store cannot do what was asked: its data is unreadable, or the call is not possible on its kind."""
+
+
+class StoreDamagedError(StateStoreError, TaskCorruptedError):
+    """The files of a task's database are damaged or missing. `directory` is where they are."""
+
+    def __init__(self, fact: str, *, directory: Path, hint: str | None = None) -> None:
+        super().__init__(fact, hint=hint)
+        self.directory = directory
 
 
 class StoreUnavailableError(StateStoreError):

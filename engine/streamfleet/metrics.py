@@ -65,6 +65,7 @@ class ThreadCounts:
         self.rebalances = 0
         self.lost_assignments = 0
         self.lost_transactions = 0
+        self.corrupted_tasks = 0
         self.commit_failures = 0
         self.commit_latency = LatencyHistogram()
         self.activity_seconds: dict[Activity, float] = {}
@@ -105,6 +106,7 @@ class ThreadCounts:
         yield Sample("rebalances_total", labels, self.rebalances)
         yield Sample("lost_assignments_total", labels, self.lost_assignments)
         yield Sample("lost_transactions_total", labels, self.lost_transactions)
+        yield Sample("corrupted_tasks_total", labels, self.corrupted_tasks)
         yield Sample("commit_failures_total", labels, self.commit_failures)
 
 
@@ -115,9 +117,9 @@ class Metrics:
         self._dropped: dict[Dropped, int] = {}
         self._threads: dict[str, ThreadCounts] = {}
 
-    def record_dropped(self, operator: str, reason: str) -> None:
+    def record_dropped(self, operator: str, reason: str, count: int = 1) -> None:
         key = Dropped(operator, reason)
-        self._dropped[key] = self._dropped.get(key, 0) + 1
+        self._dropped[key] = self._dropped.get(key, 0) + count
 
     @property
     def dropped_records(self) -> Mapping[Dropped, int]:

@@ -113,9 +113,9 @@ def _windowed_aggregates(grouped: sf.KGroupedStream[str, int]) -> None:
     closed.to_stream().to(output_topic("window-closed"), key_serde=WINDOWED, value_serde=LONG, partitioner=_with_key)
 
 
-def _with_key(topic: str, windowed: sf.Windowed[str], value: int, partitions: int) -> int:
+def _with_key(topic: str, windowed: sf.Windowed[str], value: int, partitions: int) -> list[int]:
     """All windows of a key in one partition, so that they have an order."""
-    return partition_for(windowed.key.encode(), partitions)
+    return [partition_for(windowed.key.encode(), partitions)]
 
 
 def _to_topic(table: sf.KTable[str, int], name: str) -> None:

@@ -65,6 +65,17 @@ def _explained_repeats(bench: Bench, faults: list[Fault], seconds: float) -> int
     return int(sum(rate * (fault.end - fault.begin + SESSION_SECONDS + 1) for fault in faults))
 
 
+def summary(anomalies: list[Anomaly], most: int = 6) -> list[str]:
+    """Every kind of anomaly with its first cases: one defect shows in many places."""
+    lines = []
+    for kind in dict.fromkeys(anomaly.kind for anomaly in anomalies):
+        cases = [anomaly for anomaly in anomalies if anomaly.kind == kind]
+        lines += [f"ANOMALY {anomaly}" for anomaly in cases[:most]]
+        if len(cases) > most:
+            lines.append(f"ANOMALY {kind}: {len(cases) - most} more")
+    return lines
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="run the ledger app under a seeded schedule of faults, and check it")
     parser.add_argument("--seed", type=int, default=1)
@@ -78,8 +89,8 @@ def main() -> int:
     outcome = run_schedule(
         spec, options.seconds, options.guarantee, lambda text: print(text, flush=True), directory=directory
     )
-    for anomaly in outcome.anomalies:
-        print(f"ANOMALY {anomaly}")
+    for line in summary(outcome.anomalies):
+        print(line)
     print(f"seed {options.seed}, {options.guarantee}: {len(outcome.faults)} faults, {len(outcome.anomalies)} anomalies")
     if outcome.anomalies:
         print(f"logs and data of this run: {directory}")

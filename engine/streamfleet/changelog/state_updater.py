@@ -77,7 +77,11 @@ class StateUpdater:
     def add(self, task: RestorableTask, committed: Mapping[TopicPartition, int]) -> None:
         """Restore a task whose stores are open. `committed` bounds changelogs that are input topics of the app."""
         positions = task.restore_positions()
-        starts, ends = self._bounds(task, positions, committed)
+        try:
+            starts, ends = self._bounds(task, positions, committed)
+        except TaskCorruptedError as error:
+            self._failed.append((task, error))
+            return
         progress = RestoreProgress(task, ends, starts)
         if progress.is_complete:
             self._restored.append(task)
@@ -98,7 +102,9 @@ class StateUpdater:
             return {}, {}
         earliest = self._admin.list_offsets(positions, OffsetKind.EARLIEST)
         ends = self._admin.list_offsets(positions, OffsetKind.HIGH_WATERMARK)
-        for partition in positions:
+        for partition, position in positions.items():
+            if position is not None and not earliest[partition] <= position <= ends[partition]:
+                raise _out_of_range(task.task_id, partition, position, earliest[partition], ends[partition])
             if partition.topic in task.source_changelogs:
                 ends[partition] = min(ends[partition], committed.get(partition, 0))
         starts = {
@@ -113,6 +119,7 @@ class StateUpdater:
         if progress is not None:
             self._release(task_id)
             return progress.task
+        self._failed = [(task, error) for task, error in self._failed if task.task_id != task_id]
         for task in self._restored:
             if task.task_id == task_id:
                 self._restored.remove(task)
@@ -176,13 +183,10 @@ class StateUpdater:
         task_id = self._owners.get(event.partition)
         if task_id is None:
             return
-        self._fail(
-            task_id,
-            TaskCorruptedError(
-                f"changelog {event.partition} no longer has offset {event.offset}, which the state of task {task_id} goes on from",
-                hint="the task's local state is wiped and restored from what the changelog still has",
-            ),
-        )
+        partition = event.partition
+        earliest = self._admin.list_offsets([partition], OffsetKind.EARLIEST)[partition]
+        end = self._progress[task_id].ends[partition]
+        self._fail(task_id, _out_of_range(task_id, partition, event.offset, earliest, end))
 
     def _fail(self, task_id: TaskId, error: StreamsError) -> None:
         progress = self._progress.pop(task_id)
@@ -197,3 +201,12 @@ class StateUpdater:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def _out_of_range(
+    task_id: TaskId, partition: TopicPartition, position: int, earliest: int, end: int
+) -> TaskCorruptedError:
+    return TaskCorruptedError(
+        f"changelog {partition} has offsets {earliest} to {end}, but the state of task {task_id} goes on from {position}",
+        hint="the task's local state is wiped and restored from what the changelog still has",
+    )

@@ -2,11 +2,16 @@
 
 A producer whose last call has an unknown outcome is thrown away, never used again: a delayed request of it could end the next
 transaction. The new one takes over its transactional id, which aborts whatever was left open.
+
+A record that the broker refuses takes its whole transaction with it, and nobody says which record it was. So the replay is done by
+a producer that sends records one by one and learns that. The next replay refuses that record when it is sent, where the production
+handler is asked: FAIL ends the task with a name, CONTINUE leaves the record out of a transaction that is good otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import structlog
 
@@ -14,7 +19,8 @@ from streamfleet.commit.api import GroupOffsets
 from streamfleet.errors import StreamsError
 from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TopicPartition
-from streamfleet.ports import Producer, TransactionalProducer
+from streamfleet.kafka.client_errors import RecordRefusedError, TransactionAbortRequiredError
+from streamfleet.ports import DeliveryFailure, Producer, TransactionalProducer
 from streamfleet.records import ProducerRecord
 from streamfleet.task.offsets import CommittedOffset
 from streamfleet.task.stream_task import StreamTask
@@ -22,19 +28,26 @@ from streamfleet.task.stream_task import StreamTask
 log = structlog.get_logger(__name__)
 
 TIMEOUT_MS = 30_000
+MAX_REPLAYS = 5
+"""In a row, of refused records that the replay does not send again: they differ each time, so none can be left out."""
 
 
 class ExactlyOnceCommit:
-    """`make_producer` makes a new client with this thread's transactional id; it is called again after every failure."""
+    """`make_producer(blame_single_records)` makes a new client with this thread's transactional id; it is called again after every
+    failure.
+    """
 
     def __init__(
-        self, make_producer: Callable[[], TransactionalProducer], offsets: GroupOffsets, failpoints: Failpoints
+        self, make_producer: Callable[[bool], TransactionalProducer], offsets: GroupOffsets, failpoints: Failpoints
     ) -> None:
         self._make_producer = make_producer
         self._offsets = offsets
         self._failpoints = failpoints
         self._current: TransactionalProducer | None = None
-        self._gate = _TransactionGate(self._in_transaction)
+        self._blames = False
+        self._refused: dict[ProducerRecord, RecordRefusedError] = {}
+        self._replays = 0
+        self._gate = _TransactionGate(self)
 
     @property
     def producer(self) -> Producer:
@@ -44,7 +57,7 @@ class ExactlyOnceCommit:
         if self._current is not None and self._current.is_usable:
             return
         self._drop()
-        self._current = self._make_producer()
+        self._current = self._make_producer(self._blames)
         self._current.init(TIMEOUT_MS)
         self._failpoints.hit("after_init_txn")
 
@@ -52,6 +65,15 @@ class ExactlyOnceCommit:
         committing = [task for task in tasks if task.commit_needed]
         if not committing:
             return {}
+        with self._finding_out():
+            offsets = self._commit(committing)
+        if self._blames:
+            self._blames, self._replays = False, 0
+            self._refused.clear()
+            self._drop()  # one record at a time is slow
+        return offsets
+
+    def _commit(self, committing: Sequence[StreamTask]) -> dict[TopicPartition, CommittedOffset]:
         producer = self._in_transaction()
         offsets: dict[TopicPartition, CommittedOffset] = {}
         for task in committing:
@@ -59,8 +81,7 @@ class ExactlyOnceCommit:
         self._failpoints.hit("after_produce")
         producer.flush(TIMEOUT_MS)
         self._failpoints.hit("after_flush")
-        for failure in producer.take_failures():
-            committing[0].handle_delivery_failure(failure.record, failure.error)
+        self._check(producer.take_failures(), committing)
         reached = producer.last_offsets()
         if offsets:
             self._offsets.commit_in_transaction(producer.identity, offsets)
@@ -71,6 +92,36 @@ class ExactlyOnceCommit:
             task.post_commit(ends)
         self._failpoints.hit("after_store_write")
         return offsets
+
+    def send(self, record: ProducerRecord) -> None:
+        """In a transaction, which begins with its first record."""
+        if self._refused and record in self._refused:
+            self._replays = 0
+            raise self._refused[record]
+        with self._finding_out():
+            self._in_transaction().send(record)
+
+    @contextmanager
+    def _finding_out(self) -> Iterator[None]:
+        """If the transaction must be aborted, the next producer finds out which record it was."""
+        try:
+            yield
+        except TransactionAbortRequiredError:
+            self._blames = True
+            raise
+
+    def _check(self, failures: Sequence[DeliveryFailure], committing: Sequence[StreamTask]) -> None:
+        if not failures:
+            return
+        first = failures[0]
+        self._refused.update({f.record: f.error for f in failures if isinstance(f.error, RecordRefusedError)})
+        self._replays += 1
+        if self._replays > MAX_REPLAYS:
+            committing[0].handle_delivery_failure(first.record, first.error)
+            raise first.error
+        raise TransactionAbortRequiredError(
+            f"a record did not reach topic {first.record.topic}: {first.error}", code="_PURGE_INFLIGHT"
+        ) from first.error
 
     def _end(self, producer: TransactionalProducer, *, has_offsets: bool) -> None:
         has_sent = producer.has_sent
@@ -94,6 +145,9 @@ class ExactlyOnceCommit:
             log.warning("transaction could not be aborted, its producer is replaced", error=str(error))
             self._drop()
 
+    def partition_count(self, topic: str) -> int | None:
+        return self._in_transaction().partition_count(topic)
+
     def close(self) -> None:
         self.abort()
         self._drop()
@@ -114,11 +168,11 @@ class ExactlyOnceCommit:
 class _TransactionGate:
     """The producer that tasks hold: begins a transaction with the first record of it."""
 
-    def __init__(self, in_transaction: Callable[[], TransactionalProducer]) -> None:
-        self._in_transaction = in_transaction
+    def __init__(self, commit: ExactlyOnceCommit) -> None:
+        self._commit = commit
 
     def send(self, record: ProducerRecord) -> None:
-        self._in_transaction().send(record)
+        self._commit.send(record)
 
     def partition_count(self, topic: str) -> int | None:
-        return self._in_transaction().partition_count(topic)
+        return self._commit.partition_count(topic)

@@ -1,7 +1,8 @@
 """What happens when user code raises: the processing handler is asked, and its answer carried out.
 
 Every node of the interpreter reports here what its processor raised, and so do punctuators. The innermost node is
-asked first and alone: an error that a handler has answered with FAIL is passed on untouched by the nodes above. An
+asked first and alone: an error that a handler has answered with FAIL is passed on untouched by the nodes above, and so
+is one that is not about the record (TaskInterruptedError): leaving the record out would only lose it. An
 error that says already which record and sink it is about (a result that cannot be sent) stays as it is; any other is
 wrapped into a ProcessingError.
 """
@@ -13,7 +14,7 @@ from typing import Any
 import structlog
 
 from streamfleet.compiler.program import TaskEnvironment
-from streamfleet.errors import ProcessingError, ProductionError
+from streamfleet.errors import ProcessingError, ProductionError, TaskInterruptedError
 from streamfleet.processor.handlers import Answer, ErrorContext, HandlerResponse, HandlerResult, as_result
 from streamfleet.records import NO_TIMESTAMP, Record, RecordContext
 
@@ -68,7 +69,7 @@ class ProcessingFailures:
 
     def handle(self, operator: str, record: Record[Any, Any] | None, error: Exception) -> None:
         """Return if the record is to be left out, raise if the task is to fail."""
-        if error is self._decided:
+        if error is self._decided or isinstance(error, TaskInterruptedError):
             raise error
         result = self._ask(operator, record, error)
         self._environment.sender.send_dead_letters(operator, result.dead_letters)

@@ -7,6 +7,7 @@ the cluster does not answer (broker_patience.py). Offsets of groups are the grou
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -26,8 +27,10 @@ T = TypeVar("T")
 
 ATTEMPT_TIMEOUT_MS = 5_000
 """One attempt waits no longer, so that progress can be told."""
+_REFRESH_TIMEOUT_MS = 1_000
 
 _NO_SUCH_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001  (librdkafka's own)
+_NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  (what librdkafka remembers of a cluster that is just coming back)
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # of confluent-kafka
 _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _OFFSETS = {
@@ -131,7 +134,7 @@ class KafkaAdmin:
         return self._ask(doing, attempt) if wanted else frozenset()
 
     def close(self) -> None:
-        del self._client
+        vars(self).pop("_client", None)  # librdkafka ends with the last reference
 
     def _await_visible(self, names: list[str]) -> None:
         """The controller answers before the broker that is asked next has heard of the topic."""
@@ -144,10 +147,24 @@ class KafkaAdmin:
         self._patience.ask("waiting for new topics", attempt)
 
     def _ask(self, doing: str, attempt: Callable[[int], T]) -> T:
+        def attempt_or_refresh(left_ms: int) -> T:
+            try:
+                return attempt(left_ms)
+            except BrokerUnavailableError:
+                self._refresh_leaders()
+                raise
+
         try:
-            return self._patience.ask(doing, attempt)
+            return self._patience.ask(doing, attempt_or_refresh)
         finally:
             self._client.poll(0)  # brings the client's log lines out
+
+    def _refresh_leaders(self) -> None:
+        """librdkafka's admin client asks the leaders it remembers: after a broker's restart it would be told, for ever, that
+        its leader epoch is an old one.
+        """
+        with contextlib.suppress(KafkaClientError):  # the cluster is still away; the next attempt says so
+            call_client("asking for leaders", lambda: self._client.list_topics(timeout=_REFRESH_TIMEOUT_MS / 1000))
 
 
 def _seconds(left_ms: int) -> float:
@@ -167,9 +184,17 @@ def _results(doing: str, futures: Mapping[str, Future[T]], left_out: type[KafkaC
 
 def _by_partition(doing: str, futures: Mapping[Partition, Future[T]]) -> dict[TopicPartition, T]:
     return {
-        TopicPartition(partition.topic, partition.partition): call_client(f"{doing}: {partition.topic}", future.result)
+        TopicPartition(partition.topic, partition.partition): call_client(
+            f"{doing}: {partition.topic}", future.result, translate=_about_partition
+        )
         for partition, future in futures.items()
     }
+
+
+def _about_partition(error: KafkaError, doing: str) -> Exception:
+    if error.code() == _NO_LEADERS:
+        return BrokerUnavailableError(f"{doing} failed: {error.str()} ({error.name()})", code=error.name())
+    return client_error(error, doing)
 
 
 def _about_topic(error: KafkaError, doing: str) -> Exception:

@@ -12,6 +12,8 @@
     │       └── UnknownTransactionOutcomeError  ... because nobody knows whether the transaction was committed
     └── TopicsNotReadyError                topics are not as the app needs them: somebody has to change something
         ├── MissingSourceTopicError        create the topics it names
+        ├── SourceTopicChangedError        an input topic has grown, or was made anew, since the app was started
+        ├── InputGapError                  records of an input were deleted before they were processed
         ├── PartitionCountError            an internal topic has another number of partitions than its tasks
         └── TopicSettingsError             an internal topic would lose data by its own settings
 
@@ -22,7 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamfleet.errors import StreamsError
+from streamfleet.errors import StreamsError, TaskInterruptedError
+from streamfleet.ids import TopicPartition
 
 
 class KafkaClientError(StreamsError):
@@ -33,7 +36,7 @@ class KafkaClientError(StreamsError):
         self.code = code
 
 
-class BrokerUnavailableError(KafkaClientError, TimeoutError):
+class BrokerUnavailableError(KafkaClientError, TaskInterruptedError, TimeoutError):
     """The cluster did not answer in time, or cannot serve the request at the moment."""
 
 
@@ -49,11 +52,11 @@ class RecordRefusedError(KafkaClientError):
     """A record the client or the broker will never accept: too large, a time it cannot have, a partition that is not there."""
 
 
-class TransactionAbortRequiredError(KafkaClientError):
+class TransactionAbortRequiredError(KafkaClientError, TaskInterruptedError):
     """A record of the transaction was refused by the broker; the whole transaction can only be aborted."""
 
 
-class ProducerLostError(KafkaClientError):
+class ProducerLostError(KafkaClientError, TaskInterruptedError):
     """The producer must not be used again."""
 
 
@@ -78,6 +81,26 @@ class MissingSourceTopicError(TopicsNotReadyError):
             hint="create them; input topics are never created by the app",
         )
         self.topics = tuple(topics)
+
+
+class SourceTopicChangedError(TopicsNotReadyError):
+    """An input topic is not the one, or not of the size, that the tasks were made for."""
+
+
+class InputGapError(TopicsNotReadyError):
+    """Offsets from `first` up to, not including, `behind` were never processed and are gone."""
+
+    def __init__(self, partition: TopicPartition, first: int, behind: int) -> None:
+        super().__init__(
+            f"input {partition} has lost the offsets {first} to {behind - 1}: they were deleted before they were processed"
+            if first < behind
+            else f"input {partition} ends at offset {behind}, but {first} was to be processed next: the topic was truncated",
+            hint="set the group's offset for this partition (streamfleet worker reset, or Kafka's tools), or give its source "
+            "an offset_reset to go on from there by itself",
+        )
+        self.partition = partition
+        self.first = first
+        self.behind = behind
 
 
 class PartitionCountError(TopicsNotReadyError):

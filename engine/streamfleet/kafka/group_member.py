@@ -67,6 +67,8 @@ class GroupMember(Generic[ReportT, PlanT]):
         self._phase = MembershipPhase.CREATED
         self._member_id = ""
         self._generation_id = NO_GENERATION
+        # Not always the same: a generation may end between its JoinGroup and its SyncGroup, and leave no plan.
+        self._plan_generation_id = NO_GENERATION
         self._holds_plan = False  # the StreamThread was given tasks, and not told that they are lost
         self._counter = 0
         self._reason = "start"
@@ -184,8 +186,7 @@ class GroupMember(Generic[ReportT, PlanT]):
     def _begin_join(self) -> None:
         report = self._mailbox.report
         assert report is not None
-        held = self._generation_id if self._holds_plan else NO_GENERATION
-        subscription = self._protocol.subscribe(report, generation_id=held, counter=self._counter)
+        subscription = self._protocol.subscribe(report, generation_id=self._plan_generation_id, counter=self._counter)
         self._joined_with = report
         metadata = self._client.metadata(self._member_id, NO_GENERATION)
         self._client.begin_join(metadata, encode_subscription(subscription), self._reason[:MAX_REASON_LENGTH])
@@ -245,6 +246,7 @@ class GroupMember(Generic[ReportT, PlanT]):
         if received.refusal is not None:
             raise GroupFatalError(received.refusal, hint="see the log of the group's leader")
         self._must_rejoin, self._holds_plan = received.must_rejoin, True
+        self._plan_generation_id = self._generation_id
         settings, metadata = self._client.settings, self._current()
         self._heartbeat_interval_ms = (
             settings.follow_up_heartbeat_ms if received.follow_up else settings.heartbeat_interval_ms
@@ -298,7 +300,8 @@ class GroupMember(Generic[ReportT, PlanT]):
         """The group went on without us. Rejoin at once if the StreamThread has nothing to let go of."""
         self._client.cancel_group()
         self._client.cancel_heartbeat()
-        self._generation_id, self._must_rejoin, self._reason = NO_GENERATION, False, reason
+        self._generation_id = self._plan_generation_id = NO_GENERATION
+        self._must_rejoin, self._reason = False, reason
         if not self._holds_plan:
             self._pause_until_ms = self._clock.now_ms() + RETRY_PAUSE_MS
             if self._phase is not MembershipPhase.JOINING:

@@ -66,7 +66,7 @@ class PlainProducer:
         return failures
 
     def close(self) -> None:
-        del self._client
+        vars(self).pop("_client", None)  # librdkafka ends with the last reference
 
 
 def _translate(error: KafkaError, doing: str) -> Exception:

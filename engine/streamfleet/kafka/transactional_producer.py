@@ -193,9 +193,9 @@ class KafkaTransactionalProducer:
         self._client.poll()
 
     def flush(self, timeout_ms: int) -> None:
-        while self._held:
-            partition, record = self._held.popitem()
+        for partition, record in list(self._held.items()):
             self._client.produce(record, _LastRecord(self, partition, record))
+            del self._held[partition]  # only now: had there been no room, the next flush must send it
         self._client.flush(timeout_ms)
 
     def commit(self, timeout_ms: int) -> None:
@@ -220,7 +220,7 @@ class KafkaTransactionalProducer:
         """
         self._become(State.LOST)
         self._held.clear()
-        del self._client
+        vars(self).pop("_client", None)
 
     # --- inside ---
 

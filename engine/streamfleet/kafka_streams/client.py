@@ -23,6 +23,7 @@ from streamfleet.metrics import Metrics
 from streamfleet.state.process_id import load_process_id
 from streamfleet.state.state_directory import StateDirectory
 from streamfleet.thread.global_updater import GlobalUpdater
+from streamfleet.thread.source_watch import SourceWatch
 from streamfleet.thread.task_factory import TaskFactory
 from streamfleet.thread.thread_status import ThreadStatus
 from streamfleet.topology.topology import Topology
@@ -76,6 +77,7 @@ class KafkaStreams:
         self._directory = StateDirectory(chosen.state_dir, chosen.application_id)
         self._wiring: Wiring | None = None
         self._globals: GlobalUpdater | None = None
+        self._watch: SourceWatch | None = None
         self._next_cleaning_ms = 0
         self._factory: TaskFactory | None = None
         self._threads = ThreadPool(self._make_thread, self._on_step, self._on_failure)
@@ -127,6 +129,7 @@ class KafkaStreams:
             if self._globals is not None:
                 self._globals.bootstrap()
             self._factory = self._wiring.task_factory({} if self._globals is None else self._globals.stores)
+            self._watch = self._wiring.source_watch()
             self._threads.prepare(self._config.num_stream_threads)
         except BaseException:
             self._release()
@@ -137,9 +140,14 @@ class KafkaStreams:
     def _make_thread(self, number: int) -> ThreadParts:
         if self._wiring is None or self._factory is None:
             raise StreamsError("the app is not running", hint="start it first")
-        # One thread keeps the global stores up to date, between two of its own steps.
-        before_step = self._globals.run_once if self._globals is not None and number == 0 else None
-        return self._wiring.thread(number, self._factory, before_step)
+        return self._wiring.thread(number, self._factory, self._before_step if number == 0 else None)
+
+    def _before_step(self) -> None:
+        """What one thread does for all: look after the input topics and keep the global stores up to date."""
+        if self._watch is not None:
+            self._watch.run_once()
+        if self._globals is not None:
+            self._globals.run_once()
 
     def add_stream_thread(self) -> int:
         """Run one more StreamThread; returns its number. Python runs one at a time: more processes scale, threads hardly do."""

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
+
 from streamfleet.assignment.snapshot import MemberReport, Plan, SubTopologyInfo, TaskKey
 from streamfleet.assignment.streams_protocol import StreamsProtocol
 from streamfleet.changelog.state_updater import StateUpdater
@@ -24,16 +26,19 @@ from streamfleet.errors import ConfigError
 from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.kafka.admin import KafkaAdmin
+from streamfleet.kafka.broker_patience import BrokerPatience
+from streamfleet.kafka.client_errors import AccessDeniedError
 from streamfleet.kafka.client_settings import ClientSettings
 from streamfleet.kafka.connection import TcpConnector
 from streamfleet.kafka.consumer import KafkaConsumer
 from streamfleet.kafka.group_client import GroupClient, GroupSettings
-from streamfleet.kafka.internal_topic_manager import InternalTopicManager
+from streamfleet.kafka.internal_topic_manager import InternalTopicManager, smallest_message_limit
 from streamfleet.kafka.membership import Membership
 from streamfleet.kafka.patience import MonotonicClock
 from streamfleet.kafka.producer import PlainProducer
 from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
 from streamfleet.metrics import Metrics
+from streamfleet.ports import TopicInfo
 from streamfleet.state.api import StateStore
 from streamfleet.state.rocksdb_engine import RocksDBMemory, RocksDBOptions
 from streamfleet.state.state_directory import StateDirectory
@@ -42,10 +47,17 @@ from streamfleet.task.store_engines import StoreEngines
 from streamfleet.thread.global_updater import GlobalUpdater
 from streamfleet.thread.member_offsets import MemberOffsets
 from streamfleet.thread.metered_commit import MeteredCommit
+from streamfleet.thread.source_watch import SourceWatch, await_source_topics
 from streamfleet.thread.stream_thread import StreamThread
 from streamfleet.thread.task_factory import TaskFactory
 from streamfleet.thread.task_manager import TaskManager
+from streamfleet.topology.plan import TopologyPlan
 from streamfleet.topology.topology import Topology
+
+log = structlog.get_logger(__name__)
+
+LONGEST_ASKING_MS = 60_000
+"""One question to the cluster is asked no longer than this, nor longer than the task time-out."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +91,13 @@ class Wiring:
         self._metrics = metrics
         self._failpoints = failpoints
         self._settings = ClientSettings.from_mapping(_client_mapping(config))
-        self.admin = KafkaAdmin(self._settings.admin(client_id=f"{config.application_id}-admin"))
+        self.admin = KafkaAdmin(
+            self._settings.admin(client_id=f"{config.application_id}-admin"),
+            BrokerPatience(timeout_ms=min(config.task_timeout_ms, LONGEST_ASKING_MS)),
+        )
         self._changelogs: frozenset[str] = frozenset()
+        self._max_message_bytes: int | None = None
+        self._sources: dict[str, TopicInfo] | None = None
         self._incarnation = uuid.uuid4().hex
         half = config.rocksdb_memory_max_bytes // 2
         self._rocksdb_options = RocksDBOptions(memory=RocksDBMemory(block_cache_bytes=half, write_buffer_bytes=half))
@@ -92,19 +109,19 @@ class Wiring:
             return None
         engines = StoreEngines(self._directory.path / "global", self._rocksdb_options)
         task = GlobalTask(entries, self._config, clock=self._clock, engines=engines, metrics=self._metrics)
-        manager = InternalTopicManager(self.admin)
-        known = manager.source_topics(self._topology, self._config.application_id)
+        known = self._source_topics()
         partitions = tuple(TopicPartition(topic, n) for topic in task.topics for n in range(known[topic].partitions))
         return GlobalUpdater(task, self._consumer("global", self._config.application_id), self.admin, partitions)
 
     def task_factory(self, global_stores: Mapping[str, StateStore]) -> TaskFactory:
         """Find the input topics, create and check the internal ones; the app cannot run without either."""
         manager = InternalTopicManager(self.admin, replication_factor=self._config.replication_factor)
-        sources = manager.source_topics(self._topology, self._config.application_id)
+        sources = self._source_topics()
         plan = self._topology.plan({name: info.partitions for name, info in sources.items()}, self._config)
         internal = manager.prepare(plan)
         self._changelogs = frozenset(name for part in plan.sub_topologies.values() for name in part.changelog_topics)
         topics = sources | internal.topics
+        self._max_message_bytes = self._smallest_limit(plan)
         return TaskFactory(
             topology=self._topology,
             plan=plan,
@@ -118,6 +135,36 @@ class Wiring:
             rocksdb_options=self._rocksdb_options,
         )
 
+    def _source_topics(self) -> dict[str, TopicInfo]:
+        if self._sources is None:
+            manager = InternalTopicManager(self.admin)
+            timeout_ms = self._config.missing_source_timeout_ms
+            self._sources = await_source_topics(manager, self._topology, self._config.application_id, timeout_ms)
+        return self._sources
+
+    def source_watch(self) -> SourceWatch:
+        config = self._config
+        return SourceWatch(
+            self.admin,
+            self._source_topics(),
+            self._clock,
+            interval_ms=config.source_check_interval_ms,
+            missing_timeout_ms=config.missing_source_timeout_ms,
+        )
+
+    def _smallest_limit(self, plan: TopologyPlan) -> int | None:
+        """Of the topics the app writes to. One that it may write but not describe is left out: its limit is the broker's to tell."""
+        outputs = {topic for part in plan.sub_topologies.values() for topic in part.sinks}
+        if self._config.dead_letter_topic is not None:
+            outputs.add(self._config.dead_letter_topic)
+        limits = [smallest_message_limit(self.admin, plan.internal_topics)]
+        for topic in sorted(outputs - plan.internal_topics.keys()):
+            try:
+                limits.append(smallest_message_limit(self.admin, [topic]))
+            except AccessDeniedError as error:
+                log.info("the size limit of an output topic is not known", topic=topic, reason=str(error))
+        return min((limit for limit in limits if limit is not None), default=None)
+
     def thread(self, number: int, factory: TaskFactory, before_step: Callable[[], None] | None = None) -> ThreadParts:
         config = self._config
         name = f"{config.application_id}-{number}"
@@ -128,7 +175,7 @@ class Wiring:
         commit = MeteredCommit(self._commit(number, offsets), counts)
         consumer = self._consumer("main", name)
         updater = StateUpdater(self._consumer("restore", name), self.admin, self._failpoints)
-        tasks = TaskManager(factory, consumer, self.admin, updater, commit, offsets, self._failpoints)
+        tasks = TaskManager(factory, consumer, self.admin, updater, commit, offsets, self._failpoints, counts)
         members = _Reports(factory, tasks, self._process_id, self._topology_hash(), self._transactional_id(number))
         thread = StreamThread(
             name,
@@ -167,14 +214,19 @@ class Wiring:
     def _commit(self, number: int, offsets: MemberOffsets) -> Commit:
         client_id = f"{self._config.application_id}-{number}-producer"
         if not self._config.is_exactly_once:
-            producer = PlainProducer(self._settings.producer(client_id=client_id))
+            limit = self._max_message_bytes
+            producer = PlainProducer(self._settings.producer(client_id=client_id, max_message_bytes=limit))
             return AtLeastOnceCommit(producer, self.admin, offsets, self._failpoints)
         transactional_id = self._transactional_id(number)
         assert transactional_id is not None
-        settings = self._settings.transactional_producer(client_id=client_id, transactional_id=transactional_id)
+        settings = self._settings.transactional_producer(
+            client_id=client_id, transactional_id=transactional_id, max_message_bytes=self._max_message_bytes
+        )
         settings["transaction.timeout.ms"] = self._config.transaction_timeout_ms
         return ExactlyOnceCommit(
-            lambda: KafkaTransactionalProducer(settings, tracked=self._changelogs), offsets, self._failpoints
+            lambda blames: KafkaTransactionalProducer(settings, tracked=self._changelogs, blame_single_records=blames),
+            offsets,
+            self._failpoints,
         )
 
     def _consumer(self, role: Any, name: str) -> KafkaConsumer:

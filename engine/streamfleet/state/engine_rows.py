@@ -12,14 +12,19 @@ Used by StoreHome only.
 
 from __future__ import annotations
 
+import itertools
 import struct
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 import msgspec
 
 from streamfleet.errors import StateStoreError
 from streamfleet.ports import StoreEngine
 from streamfleet.state.dirty_buffer import DirtyBuffer, Row, write_batches
+from streamfleet.state.rocksdb_engine import RocksDBEngine
+from streamfleet.state.snapshot import SnapshotManifest
 
 FORMAT_VERSION = 1
 
@@ -30,6 +35,7 @@ _IDENTITY = _OWN + b"i"
 _OFFSETS = _OWN + b"o"
 _TOPIC_IDS = _OWN + b"t"
 _MAX_STORES = 0xFFFF
+_COPY_BATCH = 10_000
 _NUMBER = struct.Struct(">H")
 _OFFSET = struct.Struct(">q")
 _FACTS_LAYOUT = struct.Struct(">qqqq")
@@ -102,6 +108,60 @@ class EngineRows:
         """Changelog topic and the offset of the last record contained."""
         for key, offset in self.engine.scan(_OFFSETS, _OWN + b"p"):
             yield key[len(_OFFSETS) :].decode(), _OFFSET.unpack(offset)[0]
+
+    def has_offset(self, topic: str) -> bool:
+        return self.engine.get(_OFFSETS + topic.encode()) is not None
+
+    def empty(self, store_name: str) -> None:
+        """Delete a store's rows if there are any: without an offset nobody knows what they contain, and replaying over them would
+        bring deleted keys back.
+        """
+        number = self._numbers.get(store_name.encode())
+        if number is None:
+            return
+        low, high = _NUMBER.pack(number), _NUMBER.pack(number + 1)
+        if next(self.engine.scan(low, high), None) is not None:
+            self.engine.write((), (), [(low, high)])
+            self.engine.flush()
+
+    def adopt(self, manifest: SnapshotManifest, directory: Path) -> None:
+        """Take a snapshot over, in an order that a kill at any point leaves either without offset or complete."""
+        engine = self.engine
+        assert isinstance(engine, RocksDBEngine)
+        name = manifest.store.encode()
+        if name not in self._numbers and manifest.store_number not in self._numbers.values():
+            self._numbers[name] = manifest.store_number
+            self._unsaved.append((_NAMES + name, _NUMBER.pack(manifest.store_number)))
+        number = self._number(name)
+        engine.write(self._unsaved, (), [(_NUMBER.pack(number), _NUMBER.pack(number + 1))])
+        self._unsaved = []
+        engine.flush()
+        files = [directory / file.name for file in manifest.files]
+        if number == manifest.store_number:
+            engine.ingest(files)
+        else:
+            self._copy_rows(files, _NUMBER.pack(number))
+        topic = manifest.changelog.encode()
+        facts = _FACTS_LAYOUT.pack(manifest.observed_time, 0, sum(file.rows for file in manifest.files), 0)
+        anchor = [
+            (_FACTS + name, facts),
+            (_TOPIC_IDS + topic, manifest.changelog_topic_id.encode()),
+            (_OFFSETS + topic, _OFFSET.pack(manifest.changelog_offset)),
+        ]
+        engine.write(anchor, (), ())
+        engine.flush()
+
+    def _copy_rows(self, files: list[Path], number: bytes) -> None:
+        """The files' store number is taken by another store here: rows are rewritten under the own one."""
+        with tempfile.TemporaryDirectory(prefix="streamfleet-snapshot-") as scratch:
+            source = RocksDBEngine(Path(scratch) / "rows")
+            try:
+                source.ingest(files)
+                rows = ((number + key[2:], value) for key, value in source.scan(b"", None))
+                while batch := list(itertools.islice(rows, _COPY_BATCH)):
+                    self.engine.write(batch, (), ())
+            finally:
+                source.close()
 
     def check_topics(self, topic_ids: Mapping[str, str]) -> None:
         """Refuse rows whose changelog was deleted and made again under its name: its offsets mean something else now.

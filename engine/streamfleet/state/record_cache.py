@@ -127,7 +127,9 @@ class StoreCache:
         self._dirty.clear()
         self._flushed(updates)
         for _, entry in updates:
-            entry.context = None  # it was for the flush; the input record's bytes in it must not stay as long as the result
+            entry.context = (
+                None  # it was for the flush; the input record's bytes in it must not stay as long as the result
+            )
         self._remove_clean(deleted)
 
     def _remove_clean(self, keys: Iterable[bytes]) -> None:

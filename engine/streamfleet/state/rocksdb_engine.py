@@ -7,13 +7,13 @@ enough. A database that is closed while a scan is open would keep its lock, so o
 from __future__ import annotations
 
 import weakref
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import rocksdict
 
-from streamfleet.errors import StateStoreError, StoreUnavailableError
+from streamfleet.errors import StateStoreError, StoreDamagedError, StoreUnavailableError
 
 MAX_UNFLUSHED_RANGE_DELETES = 200
 """Range deletes in the memtable slow reads down; a flush turns them into file metadata."""
@@ -98,6 +98,15 @@ class RocksDBEngine:
         if self._unflushed_range_deletes > MAX_UNFLUSHED_RANGE_DELETES:
             self.flush()
 
+    def ingest(self, files: Sequence[Path]) -> None:
+        """Take over sorted table files, by copy; they are left as they are. Rows written before are overwritten by theirs."""
+        options = rocksdict.IngestExternalFileOptions()
+        options.set_move_files(False)
+        try:
+            self._db.ingest_external_file([str(file) for file in files], options)
+        except Exception as error:
+            raise self._failure("ingest files into", error) from error
+
     def flush(self) -> None:
         try:
             self._db.flush(wait=True)
@@ -108,7 +117,10 @@ class RocksDBEngine:
     def close(self) -> None:
         for scan in list(self._scans):
             scan.close()
-        self._db.close()
+        try:
+            self._db.close()
+        except Exception as error:
+            raise self._failure("close", error) from error
 
     def _scan(self, start: bytes, end: bytes | None, *, reverse: bool) -> Generator[tuple[bytes, bytes]]:
         bounds = rocksdict.ReadOptions()
@@ -136,8 +148,17 @@ class RocksDBEngine:
 
     def _failure(self, verb: str, error: Exception) -> StateStoreError:
         if isinstance(error, rocksdict.DbClosedError):
-            return StoreUnavailableError(f"cannot {verb}: the database at {self.path} is closed")
-        return StateStoreError(f"cannot {verb} the database at {self.path}: {error}", hint=_hint(str(error)))
+            return StoreUnavailableError(f"cannot {verb}: the database at {_name(self.path)} is closed")
+        return _translated(verb, self.path, error)
+
+
+def write_table_file(path: Path, rows: Iterable[tuple[bytes, bytes]]) -> None:
+    """A sorted table file that `ingest` takes; the keys must come in order, each once."""
+    writer = rocksdict.SstFileWriter(RocksDBOptions().build())
+    writer.open(str(path))
+    for key, value in rows:
+        writer[key] = value
+    writer.finish()
 
 
 def _open(path: Path, options: RocksDBOptions) -> rocksdict.Rdict:
@@ -145,20 +166,37 @@ def _open(path: Path, options: RocksDBOptions) -> rocksdict.Rdict:
         path.parent.mkdir(parents=True, exist_ok=True)
         return rocksdict.Rdict(str(path), options=options.build())
     except Exception as error:
-        raise StateStoreError(f"cannot open the database at {path}: {error}", hint=_hint(str(error))) from error
+        raise _translated("open", path, error) from error
+
+
+def _name(path: Path) -> str:
+    """Where it is, from state.dir on: the app's directory and the task's."""
+    return f"{path.parent.name}/{path.name}"
+
+
+def _translated(verb: str, path: Path, error: Exception) -> StateStoreError:
+    detail = " ".join(str(error).replace(str(path), _name(path)).split())
+    fact, hint = f"cannot {verb} the database at {_name(path)}: {detail}", _hint(detail)
+    return StoreDamagedError(fact, hint=hint, directory=path) if hint is _DAMAGED else StateStoreError(fact, hint=hint)
+
+
+_DAMAGED = "its files are damaged; remove this directory, the rows are restored from the changelog topics"
 
 
 def _hint(message: str) -> str:
     """What to do, found by the words RocksDB uses; it has no error codes at this border."""
     text = message.lower()
-    if "lock" in text:
-        return "it is in use by another process or was not closed; give every process its own state.dir"
-    if "corruption" in text:
-        return "its files are damaged; remove this directory, the rows are restored from the changelog topics"
+    # Before damage: RocksDB calls it corruption, too, if a file could not be opened for one of these reasons.
     if "permission denied" in text or "read-only file system" in text:
         return "make state.dir writable for the user that runs this process, or choose another one"
-    if "no space" in text:
+    if "too many open files" in text:
+        return "raise the limit of open files for this process (ulimit -n)"
+    if "no space" in text or "file too large" in text or "quota exceeded" in text:
         return "free some disk space, or move state.dir to a larger disk"
+    if "corruption" in text or "no such file" in text:
+        return _DAMAGED
+    if "lock" in text:
+        return "it is in use by another process or was not closed; give every process its own state.dir"
     return (
         "check the disk, then start again; the rows are restored from the changelog topics if the directory is removed"
     )

@@ -7,12 +7,18 @@ open -> (process ... flush_caches -> log_changes -> commit)* -> close
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
+
+import structlog
 
 from streamfleet.errors import RecordError, StateStoreError, StreamsError
 from streamfleet.state.api import StateStore, StoreBuilder, StoreContext, StoreEngineKind
 from streamfleet.state.own_store import OwnStore
+from streamfleet.state.snapshot import SnapshotMismatchError, find_snapshot, load_snapshot
 from streamfleet.state.store_home import StoreHome
+
+log = structlog.get_logger(__name__)
 
 
 class StoreDescription(Protocol):
@@ -39,19 +45,47 @@ class TaskState:
         context: StoreContext,
         entries: Sequence[StoreDescription],
         topic_ids: Mapping[str, str] | None = None,
+        snapshots: Path | None = None,
     ) -> None:
-        """`topic_ids` are those that the changelog topics have now, where they are known."""
+        """`topic_ids` are those that the changelog topics have now, where they are known; `snapshots` is where to look for rows
+        that need not be replayed.
+        """
+        self._topic_ids = topic_ids or {}
+        self._snapshots = snapshots
         unlogged = {entry.name for entry in entries if entry.source_is_changelog or entry.changelog is None}
         self._home = StoreHome(context, unlogged)
         self._kinds: dict[str, StoreEngineKind] = {}
         self.stores: dict[str, StateStore] = {}
         try:
             for entry in entries:
+                self._anchor(context, entry)
                 self._open(context, entry)
-            self._home.check_topics(topic_ids or {})
+            self._home.check_topics(self._topic_ids)
         except BaseException:
             self.close()
             raise
+
+    def _anchor(self, context: StoreContext, entry: StoreDescription) -> None:
+        """A store on disk that has no offset has nothing that could be trusted: it begins empty, or with a snapshot."""
+        if entry.changelog is None or getattr(entry.builder, "kind", None) != "rocksdb":
+            return
+        rows = self._home.rows("rocksdb")
+        if rows.has_offset(entry.changelog):
+            return
+        rows.empty(entry.name)
+        partition = context.task_id.partition
+        directory = None if self._snapshots is None else find_snapshot(self._snapshots, entry.name, partition)
+        if directory is None:
+            return
+        try:
+            manifest = load_snapshot(directory, context.application_id, entry.changelog, partition, self._topic_ids)
+        except SnapshotMismatchError as error:
+            log.warning(
+                "snapshot not used, the changelog is replayed", store=entry.name, partition=partition, why=str(error)
+            )
+            return
+        rows.adopt(manifest, directory)
+        log.info("snapshot taken over", store=entry.name, partition=partition, offset=manifest.changelog_offset)
 
     def _open(self, context: StoreContext, entry: StoreDescription) -> None:
         store = entry.builder.build()

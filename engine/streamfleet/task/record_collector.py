@@ -13,7 +13,7 @@ import structlog
 
 from streamfleet.compiler.failures import checked_answer, error_context, where
 from streamfleet.compiler.program import TaskEnvironment
-from streamfleet.errors import ProductionError, SerializationError
+from streamfleet.errors import ProductionError, SerializationError, TaskInterruptedError
 from streamfleet.ports import Producer
 from streamfleet.processor.handlers import HandlerResponse, HandlerResult, ProductionHandler
 from streamfleet.records import ProducerRecord, Record
@@ -63,6 +63,8 @@ class RecordCollector:
         """Send bytes; `operator` (or store) is who the production handler is told about."""
         try:
             self._producer.send(record)
+        except TaskInterruptedError:
+            raise  # the producer or the broker is at fault, not this record
         except Exception as error:
             self.handle_send_error(operator, record, error)
 
@@ -70,6 +72,8 @@ class RecordCollector:
         for record in records:
             try:
                 self._producer.send(record)
+            except TaskInterruptedError:
+                raise
             except Exception as error:
                 # No handler is asked: it has just been asked, and its answer was this record.
                 raise self._error(

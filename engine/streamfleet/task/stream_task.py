@@ -10,6 +10,7 @@ stores).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamfleet.clock import Clock
@@ -60,6 +61,7 @@ class StreamTask:
         global_stores: Mapping[str, StateStore] | None = None,
         state_id: str | None = None,
         topic_ids: Mapping[str, str] | None = None,
+        snapshots: Path | None = None,
         compile: Compile = Interpreter,
     ) -> None:
         self.task_id = task_id
@@ -80,6 +82,7 @@ class StreamTask:
             state_id=state_id or str(task_id),
         )
         self._topic_ids = topic_ids
+        self._snapshots = snapshots
         self._program = compile(topology, self._context)
         queues = {partition: self._queue(partition, source) for partition, source in inputs.items()}
         self._group = PartitionGroup(queues, config.max_task_idle_ms, lag_of)
@@ -100,7 +103,7 @@ class StreamTask:
     def initialize(self) -> None:
         """Open the stores. Restoring them is the owner's affair."""
         self._transition_to(TaskPhase.RESTORING)
-        self._state = TaskState(self._context, self._topology.stores, self._topic_ids)
+        self._state = TaskState(self._context, self._topology.stores, self._topic_ids, self._snapshots)
         self._context.stores = self._state.stores
 
     def restore_positions(self) -> dict[TopicPartition, int | None]:
@@ -196,6 +199,14 @@ class StreamTask:
     def add_records(self, partition: TopicPartition, records: Iterable[RawRecord]) -> int:
         """Buffer records of an input partition; returns how many it has now (for back-pressure)."""
         return self._group.add(partition, records)
+
+    def advance(self, partition: TopicPartition, position: int) -> None:
+        """The partition was read up to there. What was passed over on the way is committed too, or its lag would never be 0."""
+        before = self._next_offsets.get(partition)
+        if before is not None and before < position and not self._group.buffered(partition):
+            self._next_offsets[partition] = position
+            self._consumed.add(partition)
+            self._has_uncommitted_work = True
 
     def buffered_records(self, partition: TopicPartition) -> int:
         return self._group.buffered(partition)

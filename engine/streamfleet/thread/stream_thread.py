@@ -15,7 +15,7 @@ import structlog
 from streamfleet.clock import Clock
 from streamfleet.commit.api import Commit
 from streamfleet.config import StreamsConfig
-from streamfleet.errors import ApplicationShutdownError, StreamsError
+from streamfleet.errors import ApplicationShutdownError, StoreDamagedError, StreamsError
 from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TaskId
 from streamfleet.kafka.client_errors import (
@@ -125,6 +125,10 @@ class StreamThread(Generic[ReportT, PlanT]):
         except LOST_TRANSACTION as error:
             log.warning("transaction lost, going back to the last commit", thread=self.name, reason=str(error))
             self.counts.lost_transactions += 1
+            self._must_rewind = True
+        except StoreDamagedError as error:
+            if not self.tasks.note_damage(error):
+                raise
             self._must_rewind = True
         except BROKER_AWAY as error:
             self._endure(error)
@@ -239,10 +243,8 @@ class StreamThread(Generic[ReportT, PlanT]):
 
     def _on_trouble(self, trouble: ConsumerEvent) -> None:
         if isinstance(trouble, OffsetOutOfRange):
-            raise StreamsError(
-                f"input {trouble.partition} no longer has offset {trouble.offset}: records were deleted before they were processed",
-                hint="set the group's offset for this partition to where to go on (streamfleet worker reset, or Kafka's tools)",
-            )
+            self.tasks.go_on_behind_gap(trouble.partition, trouble.offset)
+            return
         log.warning("consumer trouble", thread=self.name, trouble=str(trouble))
 
     def _process(self) -> None:
@@ -270,6 +272,8 @@ class StreamThread(Generic[ReportT, PlanT]):
         running = self.tasks.running
         now_ms = self._clock.now_ms()
         is_due = now_ms - self._last_commit_ms >= self._config.effective_commit_interval_ms
+        if is_due:
+            self.tasks.note_positions()
         if is_due or any(task.commit_requested for task in running) or self._has_too_much_uncommitted():
             self._commit_now()
 

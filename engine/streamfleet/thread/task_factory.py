@@ -17,7 +17,7 @@ from streamfleet.state.rocksdb_engine import RocksDBOptions
 from streamfleet.state.state_directory import StateDirectory
 from streamfleet.task.store_engines import StoreEngines
 from streamfleet.task.stream_task import StreamTask, inputs_of
-from streamfleet.topology.nodes import OffsetReset
+from streamfleet.topology.nodes import OffsetReset, SourceNode
 from streamfleet.topology.plan import SubTopologyPlan, TopologyPlan
 from streamfleet.topology.topology import Topology
 
@@ -59,9 +59,13 @@ class TaskFactory:
 
     def offset_reset(self, task_id: TaskId, topic: str) -> OffsetReset:
         """What the source of a topic wants without a committed offset; the original's default is earliest."""
+        return self.source(task_id, topic).offset_reset or "earliest"
+
+    def source(self, task_id: TaskId, topic: str) -> SourceNode:
+        """The source of a task that reads a topic."""
         whole = self.topology.processor_topology(self.config.application_id, task_id.sub_topology)
-        source = inputs_of(whole, [TopicPartition(topic, task_id.partition)])[TopicPartition(topic, task_id.partition)]
-        return source.offset_reset or "earliest"
+        partition = TopicPartition(topic, task_id.partition)
+        return inputs_of(whole, [partition])[partition]
 
     def create(self, task_id: TaskId, producer: Producer, lag_of: LagOf) -> StreamTask:
         topology = self.topology.processor_topology(self.config.application_id, task_id.sub_topology)
@@ -78,10 +82,16 @@ class TaskFactory:
             global_stores=self.global_stores,
             state_id=f"{self.content_ids()[task_id.sub_topology]}_{task_id.partition}",
             topic_ids=self.topic_ids,
+            snapshots=self.config.state_snapshot_dir,
         )
 
     def task_directory(self, task_id: TaskId) -> Path:
         return self.directory.task_directory(self.content_ids()[task_id.sub_topology], task_id.partition)
+
+    def unlogged_stores(self, task_id: TaskId) -> list[str]:
+        """Stores on disk without a changelog: what is lost of them is lost for good."""
+        stores = self.topology.processor_topology(self.config.application_id, task_id.sub_topology).stores
+        return [e.name for e in stores if e.changelog is None and getattr(e.builder, "kind", None) == "rocksdb"]
 
     def wipe(self, task_id: TaskId) -> None:
         self.directory.wipe_task(self.content_ids()[task_id.sub_topology], task_id.partition)

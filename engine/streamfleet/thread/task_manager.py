@@ -13,9 +13,11 @@ import structlog
 
 from streamfleet.changelog.state_updater import RestoreProgress, StateUpdater
 from streamfleet.commit.api import Commit, GroupOffsets
-from streamfleet.errors import StreamsError, TaskCorruptedError
+from streamfleet.errors import StateStoreError, StoreDamagedError, StreamsError, TaskCorruptedError
 from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TaskId, TopicPartition
+from streamfleet.kafka.client_errors import InputGapError
+from streamfleet.metrics import ThreadCounts
 from streamfleet.ports import Admin, Consumer, OffsetKind
 from streamfleet.records import RawRecord
 from streamfleet.task.offsets import CommittedOffset
@@ -40,6 +42,7 @@ class TaskManager:
         commit: Commit,
         offsets: GroupOffsets,
         failpoints: Failpoints,
+        counts: ThreadCounts | None = None,
     ) -> None:
         self._factory = factory
         self._consumer = consumer
@@ -48,6 +51,8 @@ class TaskManager:
         self._commit = commit
         self._offsets = offsets
         self._failpoints = failpoints
+        self._counts = counts or ThreadCounts()
+        self._damaged: dict[TaskId, StoreDamagedError] = {}
         self._tasks: dict[TaskId, StreamTask] = {}
         self._owners: dict[TopicPartition, StreamTask] = {}
         self._committed: dict[TaskId, dict[TopicPartition, CommittedOffset]] = {}
@@ -115,6 +120,8 @@ class TaskManager:
         May be called again after it has failed half way.
         """
         self._discard_all()
+        for task_id in list(self._damaged):
+            self._wipe(task_id, self._damaged.pop(task_id))
         self._take_over_missing()
 
     def _discard_all(self) -> None:
@@ -136,10 +143,45 @@ class TaskManager:
             self._start(task_id)
 
     def _start(self, task_id: TaskId) -> None:
-        task = self._factory.create(task_id, self._commit.producer, self._consumer.lag_records)
-        task.initialize()
+        try:
+            task = self._open(task_id)
+        except StoreDamagedError as error:
+            self._wipe(task_id, error)
+            task = self._open(task_id)
         self._tasks[task_id] = task
         self._updater.add(task, {p: offset.offset for p, offset in self._committed[task_id].items()})
+
+    def _open(self, task_id: TaskId) -> StreamTask:
+        task = self._factory.create(task_id, self._commit.producer, self._consumer.lag_records)
+        try:
+            task.initialize()
+        except BaseException:
+            task.suspend()
+            task.close()  # a database that stays open could not be opened, nor wiped, again
+            raise
+        return task
+
+    # damaged state
+
+    def note_damage(self, error: StoreDamagedError) -> bool:
+        """The next rewind wipes the task whose database this is about; False if none of ours is."""
+        for task_id in self._tasks:
+            if self._factory.task_directory(task_id) == error.directory:
+                self._damaged[task_id] = error
+                return True
+        return False
+
+    def _wipe(self, task_id: TaskId, error: TaskCorruptedError) -> None:
+        """Delete a task's local state, which must be closed, unless that would lose rows that nothing can restore."""
+        unlogged = self._factory.unlogged_stores(task_id)
+        if unlogged:
+            raise StateStoreError(
+                f"{error.fact}; task {task_id} is not wiped, because no changelog can restore {', '.join(unlogged)}",
+                hint="repair the disk, or remove the directory to go on without those rows",
+            ) from error
+        log.warning("task corrupted, its state is wiped and restored", task=str(task_id), error=str(error))
+        self._counts.corrupted_tasks += 1
+        self._factory.wipe(task_id)
 
     # restoring
 
@@ -183,11 +225,10 @@ class TaskManager:
     def _on_failed_restore(self, task: StreamTask, error: StreamsError) -> None:
         if not isinstance(error, TaskCorruptedError):
             raise error
-        log.warning("task corrupted, its state is wiped and restored", task=str(task.task_id), error=str(error))
         committed = self._committed[task.task_id]
         self._discard(task)
         self._close(task)
-        self._factory.wipe(task.task_id)
+        self._wipe(task.task_id, error)
         self._committed[task.task_id] = committed
         self._start(task.task_id)
 
@@ -212,6 +253,27 @@ class TaskManager:
         if drained:
             self._consumer.resume(drained)
             self._paused.difference_update(drained)
+
+    def note_positions(self) -> None:
+        """Tell tasks how far their inputs were read: markers and aborted records are passed over without being handed out."""
+        for partition, task in self._owners.items():
+            task.advance(partition, self._consumer.position(partition))
+
+    def go_on_behind_gap(self, partition: TopicPartition, offset: int) -> None:
+        """An offset that was to be read is gone. Only a source that says where to go on then does go on; the gap is counted."""
+        task = self._owners.get(partition)
+        if task is None:
+            return
+        earliest = self._admin.list_offsets([partition], OffsetKind.EARLIEST)[partition]
+        end = self._admin.list_offsets([partition], OffsetKind.LAST_STABLE)[partition]
+        gap = InputGapError(partition, offset, earliest if offset < earliest else end)
+        source = self._factory.source(task.task_id, partition.topic)
+        if str(source.offset_reset) not in _RESET_KINDS or partition.topic in self._factory.repartition_topics:
+            raise gap
+        target = earliest if source.offset_reset == "earliest" else end
+        log.warning("input goes on behind a gap", task=str(task.task_id), offset=target, reason=gap.fact)
+        self._factory.metrics.record_dropped(source.name, "deleted before it was processed", max(0, target - offset))
+        self._consumer.seek(partition, target)
 
     # repartition topics
 

@@ -11,7 +11,8 @@ from datetime import timedelta
 
 import pytest
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 from tests.integration.streamfleet.kafka_streams.conftest import bench  # noqa: F401  (a fixture)
 
 import streamfleet as sf
@@ -27,8 +28,9 @@ COLOURS = ["red", "green", "blue", "white", "black"]
 class CountingApp:
     """The topology, its topics, what was written to its input so far and what its outputs must come to."""
 
-    def __init__(self, bench, partitions=2):
+    def __init__(self, bench, partitions=2, offset_reset=None):
         self.bench = bench
+        self._offset_reset = offset_reset
         self.source = bench.topic("in", partitions)
         self.outputs = {name: bench.topic(name, partitions) for name in ("by-key", "by-window", "by-colour")}
         self.keys, self.colours = Counter(), Counter()
@@ -37,7 +39,7 @@ class CountingApp:
 
     def _build(self):
         builder = sf.StreamsBuilder()
-        stream = builder.stream(self.source)
+        stream = builder.stream(self.source, offset_reset=self._offset_reset)
         grouped = stream.group_by_key()
         grouped.count(store="keys").to_stream().to(self.outputs["by-key"], value_serde=LONG)
         windows = grouped.windowed_by(sf.TimeWindows(size=WINDOW, grace=WINDOW))
@@ -55,8 +57,8 @@ class CountingApp:
         numbers = list(itertools.islice(self._numbers, count))
         records = [(KEYS[n % len(KEYS)], COLOURS[n * 7 % len(COLOURS)]) for n in numbers]
         self.bench.write(self.source, records)
-        self.keys.update(key for key, _ in records)
-        self.colours.update(colour for _, colour in records)
+        self.expect(records)
+        return records
 
     def wait_until_counted(self, timeout_seconds=30):
         """Wait until every output has come to what was written, and see that no result came twice or out of order."""
@@ -92,6 +94,25 @@ class CountingApp:
     def run_until_counted(self, **settings):
         with self.running(**settings):
             self.wait_until_counted()
+
+    def expect(self, records, sign=1):
+        """Have the outputs count these, too; or no longer, with the sign -1."""
+        for key, colour in records:
+            self.keys[key] += sign
+            self.colours[colour] += sign
+
+    def with_offset_reset(self, policy):
+        """The same app, with a policy for lost input."""
+        self._offset_reset = policy
+        self.topology = self._build()
+
+    @property
+    def inputs(self):
+        return [self.source, f"{self.bench.app}-colour-repartition"]
+
+    def wait_for_no_lag(self):
+        """Wait until the group has committed the end of every input."""
+        wait_for(lambda: all(end == committed for end, committed in offsets_of(self.bench, self.inputs).values()))
 
     def changelog(self, store):
         return f"{self.bench.app}-{store}-changelog"
@@ -144,6 +165,28 @@ def delete_records(bench, topic, offsets):  # noqa: F811
     before = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
     for future in bench.admin.delete_records(before).values():
         future.result(10)
+
+
+def offsets_of(bench, topics):  # noqa: F811
+    """(end, committed offset) by partition; 0 where nothing was committed."""
+    known = bench.admin.list_topics(timeout=10).topics
+    partitions = [TopicPartition(topic, n) for topic in topics for n in known[topic].partitions]
+    latest = {partition: OffsetSpec.latest() for partition in partitions}
+    ends = {p: future.result(10).offset for p, future in bench.admin.list_offsets(latest).items()}
+    asked = bench.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(bench.app, partitions)])
+    (group,) = [future.result(10) for future in asked.values()]
+    committed = {(p.topic, p.partition): max(p.offset, 0) for p in group.topic_partitions}
+    return {(p.topic, p.partition): (end, committed[p.topic, p.partition]) for p, end in ends.items()}
+
+
+def read_topic(bench, topic, count, timeout_seconds=30):  # noqa: F811
+    """The first committed messages of a topic."""
+    messages, deadline = [], time.monotonic() + timeout_seconds
+    with committed_reader(bench, [topic]) as reader:
+        while len(messages) < count:
+            assert time.monotonic() < deadline, f"{len(messages)} of {count} messages"
+            messages += [message for message in reader.consume(500, 0.1) if message.error() is None]
+    return messages
 
 
 @contextmanager

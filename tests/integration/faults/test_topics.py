@@ -1,21 +1,219 @@
 """Topics that are not what they were: truncated, made anew, grown, gone."""
 
+import shutil
+import threading
+import time
+from types import SimpleNamespace
+
 import pytest
-from confluent_kafka.admin import NewPartitions
+from confluent_kafka.admin import NewPartitions, NewTopic
 from tests.integration.faults.conftest import (
+    COLOURS,
+    KEYS,
+    CountingApp,
     delete_records,
     delete_topic,
     failure_of,
     is_one_sentence,
+    offsets_of,
+    read_topic,
     wait_for,
 )
 
 import streamfleet as sf
+from streamfleet.changelog.state_updater import StateUpdater
+from streamfleet.failpoints import NoFailpoints
+from streamfleet.ids import TaskId, TopicPartition
+from streamfleet.kafka.client_errors import (
+    InputGapError,
+    MissingSourceTopicError,
+    PartitionCountError,
+    SourceTopicChangedError,
+)
 from streamfleet.kafka_streams import ClientState, KafkaStreams
+from streamfleet.ports import OffsetKind
+
+ALL = len(KEYS) * len(COLOURS)
+"""So many records have every key with every colour."""
 
 
-def test_F34_smoke(app):
-    app.write(100)
+def corrupted_tasks(streams):
+    return sum(counts.corrupted_tasks for counts in streams.metrics().threads.values())
+
+
+def stale_state(app):
+    """Local state that is behind its changelogs; returns the first offset that it does not know, by changelog and partition."""
+    app.write(ALL)
     app.run_until_counted()
-    app.write(50)
+    directory, kept = app.bench.directory / "w", app.bench.directory / "kept"
+    shutil.copytree(directory, kept)
+    changelogs = [app.changelog(store) for store in ("keys", "windows", "colours")]
+    ends = {place: end for place, (end, _) in offsets_of(app.bench, changelogs).items()}
+    app.write(ALL)
     app.run_until_counted()
+    shutil.rmtree(directory)
+    kept.rename(directory)
+    return ends
+
+
+def test_F34_a_changelog_truncated_past_the_state_is_restored_from_its_start(app, logged):
+    for (topic, partition), end in stale_state(app).items():
+        delete_records(app.bench, topic, {partition: end})
+    with app.running() as streams:
+        app.write(ALL)
+        app.wait_until_counted()
+        assert corrupted_tasks(streams) == 4
+    said = [line["error"] for line in logged if line["event"] == "task corrupted, its state is wiped and restored"]
+    assert len(said) == 4 and all("goes on from" in text and "wiped and restored" in text for text in said)
+
+
+def test_F34_what_a_truncated_changelog_no_longer_has_is_reported_not_kept_half(app, logged):
+    stale_state(app)
+    delete_records(app.bench, app.changelog("keys"), {0: -1, 1: -1})
+    with app.running() as streams:
+        app.keys.clear()  # the counts by key are gone, and begin anew
+        app.write(ALL)
+        for message in read_topic(app.bench, app.outputs["by-key"], 3 * len(KEYS))[-len(KEYS) :]:
+            assert int.from_bytes(message.value(), "big") <= app.keys[message.key().decode()]
+        assert corrupted_tasks(streams) == 2
+    assert sum(line["event"].startswith("task corrupted") for line in logged) == 2
+
+
+def test_F34_state_ahead_of_its_changelog_is_corrupted_too():
+    changelog, failed = TopicPartition("changelog", 0), []
+    admin = SimpleNamespace(list_offsets=lambda asked, kind: {changelog: 0 if kind is OffsetKind.EARLIEST else 10})
+    updater = StateUpdater(None, admin, NoFailpoints())
+    task = SimpleNamespace(
+        task_id=TaskId(0, 0), source_changelogs=frozenset(), restore_positions=lambda: {changelog: 11}
+    )
+    updater.add(task, {})
+    failed += updater.take_failed()
+    assert not updater.take_restored()
+    assert [type(error) for _, error in failed] == [sf.TaskCorruptedError]
+    assert "has offsets 0 to 10, but the state of task 0_0 goes on from 11" in str(failed[0][1])
+
+
+def test_F35_a_changelog_deleted_and_created_again_is_refused_and_the_state_is_kept(app):
+    app.write(ALL)
+    app.run_until_counted()
+    delete_topic(app.bench, app.changelog("keys"))
+    files = {path: path.stat().st_size for path in app.bench.directory.rglob("*.sst")}
+    with app.started() as streams:
+        error = failure_of(streams)
+    assert isinstance(error, sf.StateStoreError) and is_one_sentence(error)
+    assert app.changelog("keys") in str(error) and "deleted and created again" in str(error)
+    assert files and {path for path in files if path.exists()} == files.keys()
+
+
+def test_F37_a_source_that_grows_while_the_app_runs_ends_it_with_both_numbers(bench):
+    app = CountingApp(bench, partitions=4)
+    with app.started(source_check_interval_ms=200) as streams:
+        app.write(ALL)
+        app.wait_until_counted()
+        for future in bench.admin.create_partitions([NewPartitions(app.source, 6)]).values():
+            future.result(10)
+        error = failure_of(streams)
+        assert not any(driver.thread.tasks.tasks for driver in streams._threads.drivers)
+    assert isinstance(error, SourceTopicChangedError) and is_one_sentence(error)
+    assert f"{app.source} has 6 partitions, it had 4" in str(error)
+    with (
+        KafkaStreams(app.topology, app.config()) as streams,
+        pytest.raises(PartitionCountError, match="has 4 partitions, but the app needs 6"),
+    ):
+        streams.start()
+
+
+def test_F38_a_missing_source_is_waited_for_and_then_named(bench):
+    topic = f"{bench.app}-nowhere"
+    builder = sf.StreamsBuilder()
+    builder.stream(topic).group_by_key().count(store="counts")
+    config = bench.config(missing_source_timeout_ms=1500)
+    began = time.monotonic()
+    with (
+        KafkaStreams(builder.build(), config) as streams,
+        pytest.raises(MissingSourceTopicError, match=topic) as caught,
+    ):
+        streams.start()
+    assert 1.0 < time.monotonic() - began < 10
+    assert is_one_sentence(caught.value)
+
+
+def test_F38_a_source_that_is_created_meanwhile_is_found(bench, logged):
+    topic = f"{bench.app}-late"
+    builder = sf.StreamsBuilder()
+    builder.stream(topic).group_by_key().count(store="counts")
+    creation = threading.Timer(0.7, lambda: bench.admin.create_topics([NewTopic(topic, 1, 1)]))
+    creation.start()
+    with KafkaStreams(builder.build(), bench.config(missing_source_timeout_ms=10_000)) as streams:
+        streams.start()
+        streams.wait_until_running(20)
+    creation.join()
+    assert [line["missing"] for line in logged if line["event"] == "waiting for source topics"] == [[topic]]
+
+
+def test_F38_a_source_deleted_while_the_app_runs_ends_it_by_name(app):
+    with app.started(source_check_interval_ms=200, missing_source_timeout_ms=500) as streams:
+        app.write(ALL)
+        app.wait_until_counted()
+        delete_topic(app.bench, app.source)
+        error = failure_of(streams, timeout_seconds=20)
+    assert isinstance(error, MissingSourceTopicError) and is_one_sentence(error)
+    assert error.topics == (app.source,)
+
+
+def test_F38_a_source_made_anew_while_the_app_runs_is_not_taken_for_the_old_one(app):
+    with app.started(source_check_interval_ms=300, missing_source_timeout_ms=20_000) as streams:
+        app.write(ALL)
+        app.wait_until_counted()
+        delete_topic(app.bench, app.source)
+        wait_for(lambda: created_again(app.bench, app.source))
+        error = failure_of(streams)
+    assert isinstance(error, SourceTopicChangedError) and is_one_sentence(error)
+    assert f"{app.source} was deleted and created again" in str(error)
+
+
+def created_again(bench, topic):
+    (future,) = bench.admin.create_topics([NewTopic(topic, 2, 1)]).values()
+    return future.exception(10) is None
+
+
+def input_behind_a_gap(app):
+    """Input that was deleted before it was processed; returns first and last lost offset by partition, and what is lost."""
+    app.write(ALL)
+    app.run_until_counted()
+    written = app.write(ALL)
+    gaps, cuts = {}, {}
+    for (_, partition), (end, committed) in offsets_of(app.bench, [app.source]).items():
+        cuts[partition] = (committed + end) // 2
+        gaps[partition] = (committed, cuts[partition] - 1)
+    lost = [
+        (message.key().decode(), message.value().decode())
+        for message in read_topic(app.bench, app.source, 2 * ALL)
+        if gaps[message.partition()][0] <= message.offset() <= gaps[message.partition()][1]
+    ]
+    assert lost and len(lost) < len(written)
+    delete_records(app.bench, app.source, cuts)
+    return gaps, lost
+
+
+def test_F39_lost_input_ends_the_app_with_the_gap(app):
+    gaps, _ = input_behind_a_gap(app)
+    with app.started() as streams:
+        error = failure_of(streams)
+    assert isinstance(error, InputGapError) and is_one_sentence(error)
+    assert error.partition.topic == app.source
+    assert gaps[error.partition.partition] == (error.first, error.behind - 1)
+    assert f"has lost the offsets {error.first} to {error.behind - 1}" in str(error)
+
+
+def test_F39_a_source_with_a_policy_goes_on_behind_the_gap_which_is_counted(app, logged):
+    gaps, lost = input_behind_a_gap(app)
+    app.expect(lost, sign=-1)
+    app.with_offset_reset("earliest")
+    with app.running() as streams:
+        app.wait_until_counted()
+        dropped = {(d.reason): count for d, count in streams.metrics().dropped_records.items()}
+        assert dropped == {"deleted before it was processed": len(lost)}
+        assert streams.state is ClientState.RUNNING
+    said = [line["reason"] for line in logged if line["event"] == "input goes on behind a gap"]
+    assert len(said) == len(gaps) and all("has lost the offsets" in text for text in said)

@@ -235,8 +235,8 @@ def test_a_consumer_of_the_newer_protocol_cannot_take_the_group_over(broker, top
         intruder.close()
     ours.step()
     assert [type(event) for event in ours.events] == [Assigned]
-    described = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).describe_consumer_groups([group])
-    seen = described[group].result(10)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})  # answers only while it is referred to
+    seen = admin.describe_consumer_groups([group])[group].result(10)
     assert seen.partition_assignor == "streamfleet-1"
     assert [len(member.assignment.topic_partitions) for member in seen.members] == [4]
 

@@ -90,7 +90,9 @@ def test_metrics_count_what_was_done(shop):
         lines = [line for line in door.get("/metrics")[1].splitlines() if line.startswith(line_start)]
         return sum(float(line.rpartition(" ")[2]) for line in lines)
 
-    worker.until(lambda: value("streamfleet_processed_records_total") == 100)  # read, and counted behind the repartition
+    worker.until(
+        lambda: value("streamfleet_processed_records_total") == 100
+    )  # read, and counted behind the repartition
     assert value('streamfleet_state{state="running"}') == 1
     assert value('streamfleet_tasks{phase="running"}') == 4
     assert value("streamfleet_polled_records_total") == 100
@@ -146,9 +148,9 @@ def test_a_second_worker_on_one_state_directory_is_refused(shop):
 @pytest.mark.parametrize("how", ["second signal", "grace over"])
 def test_a_worker_that_cannot_stop_in_time_ends_dirty(shop, how):
     shop.create_topics()
-    shop.write("slow")
     worker = shop.run("--grace", "2" if how == "grace over" else "50")
     door = worker.until_ready()
+    shop.write("slow")
     worker.until(lambda: door.json("/status")["threads"][0]["last_step_age_ms"] > 1000)
     worker.send()
     if how == "second signal":
@@ -161,8 +163,8 @@ def test_a_worker_that_cannot_stop_in_time_ends_dirty(shop, how):
 def test_the_door_answers_while_the_stream_thread_is_stuck(shop):
     shop.create_topics()
     shop.configure("max.poll.interval.ms: 1500\n")
-    shop.write("slow")
     worker = shop.run()
     door = worker.until_ready()
+    shop.write("slow")
     worker.until(lambda: door.get("/livez")[0] == 503)
     assert "has made no step for" in door.json("/livez")["reason"]

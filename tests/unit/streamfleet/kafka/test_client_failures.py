@@ -1,5 +1,7 @@
 """Whatever shape librdkafka gives an error, it leaves as one of ours."""
 
+import ctypes
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
@@ -30,8 +32,6 @@ def raising(code, shape="exception"):
 
 
 def raise_without_check(error):
-    import ctypes  # noqa: PLC0415
-
     raise_object = ctypes.pythonapi.PyErr_SetObject
     raise_object.argtypes = [ctypes.py_object, ctypes.py_object]
     raise_object.restype = None

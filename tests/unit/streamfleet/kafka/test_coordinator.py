@@ -130,7 +130,7 @@ def test_the_answer_to_a_cancelled_call_never_meets_another(broker, line):
     line.advance(1)
     line.cancel()
     line.begin(CALL)
-    assert answer(line)[0].code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert answer(line) == (PlainAnswer(ErrorCode.UNKNOWN_MEMBER_ID), 1)
     assert broker.connects.count(COORDINATOR) == 2
 
 

@@ -306,6 +306,17 @@ def test_a_rebalance_is_joined_only_when_the_thread_agrees_and_with_its_new_repo
     assert stage.membership.can_commit()
 
 
+def test_a_generation_that_left_no_plan_is_not_claimed(stage):
+    """Of two members that claim a task the leader believes the newer plan, so nobody may make his look newer."""
+    stage.stable(generation=4)
+    stage.broker.script("Heartbeat", code(ErrorCode.REBALANCE_IN_PROGRESS))
+    stage.membership.acknowledge(stage.next_event(), "report")
+    stage.broker.script("JoinGroup", joined(generation=5, leader="another"))
+    stage.broker.script("SyncGroup", synced(code=ErrorCode.REBALANCE_IN_PROGRESS))
+    stage.stable(generation=6)
+    assert [text.split()[1] for text in stage.reports()[-2:]] == ["generation=4", "generation=4"]
+
+
 def test_there_is_no_commit_between_join_and_the_next_plan(stage):
     stage.stable()
     stage.broker.script("Heartbeat", code(ErrorCode.REBALANCE_IN_PROGRESS))

@@ -35,7 +35,11 @@ def test_a_topic_as_created_has_no_drift(expected):
         (WINDOWED, {"retention_ms": "1001"}, {"retention.ms": False}),
         (WINDOWED, {"retention_ms": "-1"}, {"retention.ms": False}),
         (WINDOWED, {"retention_bytes": "100"}, {"retention.bytes": True}),
-        (WINDOWED, {"cleanup_policy": "compact", "retention_ms": "1"}, {"cleanup.policy": False, "retention.ms": False}),
+        (
+            WINDOWED,
+            {"cleanup_policy": "compact", "retention_ms": "1"},
+            {"cleanup.policy": False, "retention.ms": False},
+        ),
         (REPARTITION, {"cleanup_policy": "compact"}, {"cleanup.policy": True}),
         (REPARTITION, {"retention_ms": "604800000"}, {"retention.ms": True}),
         (REPARTITION, {"retention_bytes": "5"}, {"retention.bytes": True}),

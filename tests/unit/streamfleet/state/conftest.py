@@ -78,11 +78,15 @@ class Task:
         self.open()
 
     def open(self):
-        entries = [
-            b if isinstance(b, Entry) else Entry(b, f"app-{b.name}-changelog" if b.logging_enabled else None)
-            for b in self.builders
-        ]
+        entries = [self.entry(builder) for builder in self.builders]
+        self.changelogs = [entry.changelog for entry in entries if entry.changelog is not None]
         self.state = TaskState(self.context, entries)
+
+    @staticmethod
+    def entry(builder):
+        if isinstance(builder, Entry):
+            return builder
+        return Entry(builder, f"app-{builder.name}-changelog" if builder.logging_enabled else None)
 
     @property
     def store(self):
@@ -94,8 +98,10 @@ class Task:
         self.state.log_changes()
 
     def commit(self, **offsets):
+        """With offsets by store, as given; else with offset 0 for every changelog, since rows never come without one."""
         self.flush()
-        self.state.commit({f"app-{name}-changelog": offset for name, offset in offsets.items()})
+        chosen = {f"app-{name}-changelog": offset for name, offset in offsets.items()}
+        self.state.commit(chosen or dict.fromkeys(self.changelogs, 0))
 
     def reopen(self):
         """As after an ordinary restart of the process: only what is on disk is left."""

@@ -1,0 +1,287 @@
+"""The producers over a scripted librdkafka: waiting, caching, errors, and when a transactional producer is lost."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamfleet.errors import StreamsError
+from streamfleet.kafka.client_errors import (
+    AccessDeniedError,
+    BrokerUnavailableError,
+    FencedProducerError,
+    ProducerLostError,
+    RecordRefusedError,
+    TransactionAbortRequiredError,
+    UnknownTransactionOutcomeError,
+)
+from streamfleet.kafka.client_failures import client_error
+from streamfleet.kafka.producer_client import FULL_QUEUE_TIMEOUT_MS, PARTITION_COUNT_AGE_MS, ProducerClient
+from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
+from streamfleet.records import ProducerRecord
+
+RECORD = ProducerRecord("t", b"k", b"v", 1000, (), 0)
+
+
+class Clock:
+    now = 0
+
+    def now_ms(self):
+        return self.now
+
+    def pause_ms(self, milliseconds):
+        self.now += milliseconds
+
+
+class Librdkafka:
+    """Does what `script` says for a method, else nothing. Polling takes its time on the clock."""
+
+    def __init__(self, clock):
+        self.clock, self.produced, self.calls, self.script, self.stats_cb = clock, [], [], {}, None
+
+    def make(self, _kind, _settings, **callbacks):
+        self.stats_cb = callbacks.get("stats_cb")
+        return self
+
+    def produce(self, *arguments):
+        self._call("produce")
+        self.produced.append(arguments)
+
+    def poll(self, seconds):
+        self.clock.now += int(seconds * 1000)
+        self._call("poll")
+        return 0
+
+    def flush(self, _seconds):
+        return self._call("flush") or 0
+
+    def list_topics(self, topic, _seconds):
+        return self._call("list_topics")
+
+    def init_transactions(self, _seconds):
+        self._call("init")
+        self.tell(7, 3)
+
+    def begin_transaction(self):
+        self._call("begin")
+
+    def commit_transaction(self, _seconds):
+        self._call("commit")
+
+    def abort_transaction(self, _seconds):
+        self._call("abort")
+
+    def tell(self, producer_id, epoch):
+        self.stats_cb(json.dumps({"eos": {"producer_id": producer_id, "producer_epoch": epoch}, "more": 1}))
+
+    def _call(self, name):
+        self.calls.append(name)
+        return self.script[name]() if name in self.script else None
+
+
+def raising(code, **flags):
+    def call():
+        raise KafkaException(KafkaError(code, "the reason", **flags))
+
+    return call
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def librdkafka(clock, monkeypatch):
+    client = Librdkafka(clock)
+    monkeypatch.setattr("streamfleet.kafka.producer_client.make_client", client.make)
+    return client
+
+
+@pytest.fixture
+def client(librdkafka, clock):
+    return ProducerClient({"message.max.bytes": 1000}, client_error, clock=clock)
+
+
+@pytest.fixture
+def transactional(librdkafka, clock):
+    producer = KafkaTransactionalProducer({"transactional.id": "t"}, tracked=["log"], clock=clock)
+    producer.init(1000)
+    producer.begin()
+    return producer
+
+
+def with_timestamp(timestamp):
+    return ProducerRecord("t", b"k", b"v", timestamp, (), 0)
+
+
+@given(st.one_of(st.none(), st.integers(-(2**70), 2**70)))
+def test_no_timestamp_is_changed_silently(timestamp):
+    """Property over all timestamps: passed on as it is, moved from 0 to 1 and counted, or refused."""
+    with pytest.MonkeyPatch.context() as patch:
+        raw = Librdkafka(Clock())
+        patch.setattr("streamfleet.kafka.producer_client.make_client", raw.make)
+        client = ProducerClient({}, client_error)
+        possible = timestamp is None or 0 <= timestamp < 2**63
+        if not possible:
+            for refuse in (client.check, lambda record: client.produce(record, None)):
+                with pytest.raises(RecordRefusedError):
+                    refuse(with_timestamp(timestamp))
+            assert raw.produced == []
+            return
+        client.check(with_timestamp(timestamp))
+        client.produce(with_timestamp(timestamp), None)
+        # librdkafka takes 0 as "now": only a record without a time may be sent so.
+        assert raw.produced[0][6] == {None: 0, 0: 1}.get(timestamp, timestamp)
+        assert client.timestamps_moved == (timestamp == 0)
+
+
+def test_a_full_queue_is_outwaited(client, librdkafka):
+    attempts = iter([BufferError, BufferError, None])
+
+    def full():
+        if (error := next(attempts)) is not None:
+            raise error
+
+    librdkafka.script["produce"] = full
+    client.produce(RECORD, None)
+    assert librdkafka.calls == ["produce", "poll", "produce", "poll", "produce"]
+
+
+def test_a_queue_that_stays_full_is_an_absent_broker(client, librdkafka, clock):
+    def full():
+        raise BufferError
+
+    librdkafka.script["produce"] = full
+    with pytest.raises(BrokerUnavailableError, match="no room for a record for topic t"):
+        client.produce(RECORD, None)
+    assert clock.now == FULL_QUEUE_TIMEOUT_MS
+
+
+def test_partition_counts_are_asked_once_a_minute(client, librdkafka, clock):
+    counts = iter([2, 3])
+    librdkafka.script["list_topics"] = lambda: SimpleNamespace(
+        topics={"t": SimpleNamespace(error=None, partitions=dict.fromkeys(range(next(counts))))}
+    )
+    assert [client.partition_count("t") for _ in range(3)] == [2, 2, 2]
+    clock.now += PARTITION_COUNT_AGE_MS
+    assert [client.partition_count("t") for _ in range(3)] == [3, 3, 3]
+
+
+def test_a_record_as_large_as_the_limit_is_accepted_and_one_byte_more_is_not(client):
+    client.check(ProducerRecord("t", bytes(464), bytes(500), 1, ()))
+    with pytest.raises(RecordRefusedError, match="a record of 965 bytes for topic t was refused"):
+        client.check(ProducerRecord("t", bytes(465), bytes(500), 1, ()))
+    with pytest.raises(RecordRefusedError):
+        client.check(ProducerRecord("t", bytes(464), bytes(500), 1, (("h", b""),)))
+
+
+@pytest.mark.parametrize("end", ["commit", "abort"])
+@pytest.mark.parametrize(
+    ("raised", "expected", "usable"),
+    [
+        (raising(KafkaError._TIMED_OUT, retriable=True), UnknownTransactionOutcomeError, False),
+        (raising(KafkaError._TRANSPORT), UnknownTransactionOutcomeError, False),
+        (raising(KafkaError._CONFLICT), UnknownTransactionOutcomeError, False),
+        (raising(KafkaError.UNKNOWN), UnknownTransactionOutcomeError, False),
+        (raising(KafkaError._FENCED, fatal=True), FencedProducerError, False),
+        (raising(KafkaError.INVALID_PRODUCER_EPOCH), FencedProducerError, False),
+        (raising(KafkaError._FATAL), ProducerLostError, False),
+        (raising(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, fatal=True), ProducerLostError, False),
+        (raising(KafkaError.INVALID_TIMESTAMP, txn_requires_abort=True), TransactionAbortRequiredError, True),
+    ],
+)
+def test_how_the_end_of_a_transaction_can_fail(transactional, librdkafka, end, raised, expected, usable):
+    librdkafka.script[end] = raised
+    with pytest.raises(expected) as caught:
+        getattr(transactional, end)(1000)
+    assert type(caught.value) is expected
+    assert (transactional.is_usable, transactional.in_transaction) == (usable, usable)
+
+
+def test_after_a_failed_transaction_its_abort_is_the_last_call(transactional, librdkafka):
+    librdkafka.script["commit"] = raising(KafkaError.INVALID_TIMESTAMP, txn_requires_abort=True)
+    with pytest.raises(TransactionAbortRequiredError):
+        transactional.commit(1000)
+    transactional.abort(1000)
+    assert not transactional.is_usable
+
+
+def test_an_ordinary_abort_keeps_the_producer(transactional):
+    transactional.abort(1000)
+    assert transactional.is_usable
+    transactional.begin()
+
+
+def test_a_send_into_a_failed_transaction_asks_for_the_abort(transactional, librdkafka):
+    librdkafka.script["produce"] = raising(KafkaError._STATE)
+    with pytest.raises(TransactionAbortRequiredError):
+        transactional.send(RECORD)
+
+
+def test_a_missing_permission_for_the_transactional_id_is_told_as_such(librdkafka, clock):
+    producer = KafkaTransactionalProducer({"transactional.id": "t"}, clock=clock)
+    librdkafka.script["init"] = raising(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, fatal=True)
+    with pytest.raises(AccessDeniedError):
+        producer.init(1000)
+    assert not producer.is_usable
+
+
+def test_an_epoch_that_librdkafka_changed_by_itself_ends_the_producer(transactional, librdkafka):
+    identity = transactional.identity
+    librdkafka.tell(7, 3)
+    assert transactional.is_usable
+    librdkafka.tell(7, 4)
+    assert not transactional.is_usable
+    assert transactional.identity == identity
+
+
+def test_statistics_without_an_identity_say_nothing(transactional, librdkafka):
+    librdkafka.tell(-1, -1)
+    librdkafka.stats_cb("{}")
+    assert transactional.is_usable
+
+
+def test_without_an_identity_init_gives_up_at_its_deadline(librdkafka, clock):
+    producer = KafkaTransactionalProducer({"transactional.id": "t"}, clock=clock)
+    librdkafka.tell = lambda *_: None
+    with pytest.raises(BrokerUnavailableError, match="did not tell its producer id"):
+        producer.init(1000)
+    assert not producer.is_usable
+    with pytest.raises(StreamsError, match="no identity yet; call init first"):
+        producer.identity  # noqa: B018
+
+
+def test_only_the_last_record_of_a_tracked_partition_has_a_callback(transactional, librdkafka):
+    for number in range(3):
+        transactional.send(ProducerRecord("log", b"k", str(number).encode(), 1, (), 0))
+    transactional.send(ProducerRecord("log", b"k", b"other", 1, (), 1))
+    transactional.send(RECORD)
+    transactional.flush(1000)
+    sent = [(arguments[0], arguments[1], arguments[4] is not None) for arguments in librdkafka.produced]
+    assert sent[:3] == [("log", b"0", False), ("log", b"1", False), ("t", b"v", False)]
+    assert sorted(sent[3:]) == [("log", b"2", True), ("log", b"other", True)]
+
+
+def test_a_flush_without_room_loses_no_record_that_was_held_back(transactional, librdkafka):
+    def full():
+        raise BufferError
+
+    transactional.send(ProducerRecord("log", b"k", b"0", 1, (), 0))
+    librdkafka.script["produce"] = full
+    with pytest.raises(BrokerUnavailableError):
+        transactional.flush(1000)
+    del librdkafka.script["produce"]
+    transactional.flush(1000)
+    assert [arguments[1] for arguments in librdkafka.produced] == [b"0"]
+
+
+def test_closing_twice_is_harmless_and_ends_the_producer(transactional):
+    transactional.close()
+    transactional.close()
+    assert not transactional.is_usable
+    with pytest.raises(ProducerLostError):
+        transactional.begin()
