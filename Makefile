@@ -10,13 +10,16 @@ VENV := .venv
 PY := $(VENV)/bin/python
 CHROMIUM := $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 SCENARIOS ?= tests/conformance/scenarios
+SEED ?= 1
+SECONDS ?= 120
+GUARANTEE ?= exactly_once_v2
 # What is installed is known by the text of the two files that decide it, and by the interpreter.
 STAMP = $(VENV)/.installed-$(shell cat pyproject.toml requirements.lock | $(PYTHON) -c 'import hashlib,sys; print(hashlib.sha256(sys.version.encode()+sys.stdin.buffer.read()).hexdigest()[:16])')
 
-.PHONY: help setup up down test check conformance integration lock clean
+.PHONY: help setup up down test check conformance integration ledger e2e lock clean
 
 help: ## list these commands
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## make the virtual environment .venv (nothing is done when nothing changed)
 
@@ -53,6 +56,13 @@ conformance: setup ## recorded behaviour of Java Kafka Streams; SCENARIOS=<direc
 
 integration: setup ## tests on a real broker (started and stopped by the tests)
 	@echo "== integration"; $(PY) -m pytest tests/integration -q $(if $(CHROMIUM),,-m "not browser")
+
+ledger: setup ## one seeded schedule of faults on a real broker; SEED=1 SECONDS=120 GUARANTEE=exactly_once_v2
+	@echo "== ledger: seed $(SEED), $(SECONDS) s, $(GUARANTEE)"
+	@$(PY) -m tests.ledger.run --seed $(SEED) --seconds $(SECONDS) --guarantee $(GUARANTEE)
+
+e2e: setup ## the long sets on a real broker: ten seeds, both guarantees, defects that must be found (about half an hour)
+	@echo "== e2e"; $(PY) -m pytest tests/e2e -q
 
 lock: setup ## resolve pyproject.toml anew into requirements.lock (after changing dependencies)
 	@echo "== lock"; $(VENV)/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \

@@ -11,7 +11,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from examples.demo import page, page_server
+from examples.demo import live_orders, page, page_server
+from examples.demo.live_orders import LiveOrders
 from examples.demo.run_orders import Demonstration, Table, demonstrate
 from streamfleet_devbroker import BrokerError, PortTakenError
 from streamfleet_devbroker.ports import free_ports
@@ -25,15 +26,23 @@ console = Console()
 def up(directory: Path) -> None:
     """Broker, results, page, and the link to it."""
     bootstrap_servers = start_broker()
-    say("running the orders app on its sample records (TopologyTestDriver)")
+    say("running the orders app on its sample records, in the test driver")
     demonstration = demonstrate()
-    show(demonstration)
-    url = publish(demonstration, bootstrap_servers, directory)
-    console.print(f"\n  page    [bold]{url}[/bold]\n  broker  [bold]{bootstrap_servers}[/bold]\n  stop    make down\n")
+    app = LiveOrders(bootstrap_servers, _worker_directory(directory))
+    say("running it on the broker: a worker process, its topics and the sample records")
+    worker = app.start()
+    live = app.results()
+    show(demonstration, live)
+    url = publish(page.render(demonstration, live, bootstrap_servers, worker), demonstration.picture, directory)
+    console.print(
+        f"\n  page    [bold]{url}[/bold]\n  worker  [bold]http://{worker}/status[/bold]\n"
+        f"  broker  [bold]{bootstrap_servers}[/bold]\n  stop    make down\n"
+    )
 
 
 def down(directory: Path) -> None:
     """End what `up` started; the broker's data stays."""
+    say("stopping the worker" if live_orders.stop(_worker_directory(directory)) else "no worker runs")
     say("stopping the page" if page_server.stop(_record(directory)) else "no page is served")
     BrokerService().stop(say)
 
@@ -51,18 +60,22 @@ def start_broker() -> str:
     return status.asked.bootstrap_servers
 
 
-def show(demonstration: Demonstration) -> None:
+def show(demonstration: Demonstration, live: tuple[Table, ...]) -> None:
     console.print(demonstration.description, markup=False, highlight=False)
-    for table in demonstration.results:
+    for table in live:
         console.print(_rich(table))
 
 
-def publish(demonstration: Demonstration, bootstrap_servers: str, directory: Path) -> str:
+def publish(html: str, picture: str, directory: Path) -> str:
     """Write the page and its picture, and return the address under which they are served."""
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "orders.svg").write_text(demonstration.picture, "utf-8")
-    (directory / "index.html").write_text(page.render(demonstration, bootstrap_servers), "utf-8")
+    (directory / "orders.svg").write_text(picture, "utf-8")
+    (directory / "index.html").write_text(html, "utf-8")
     return page_server.ensure_started(directory, _record(directory))
+
+
+def _worker_directory(directory: Path) -> Path:
+    return directory.with_name(f"{directory.name}-worker")
 
 
 def _record(directory: Path) -> Path:

@@ -24,8 +24,9 @@ pre { padding: 1rem; overflow-x: auto; } code { padding: .1rem .3rem; }
 """
 
 
-def render(demonstration: Demonstration, bootstrap_servers: str) -> str:
-    """The whole page as text."""
+def render(demonstration: Demonstration, live: tuple[Table, ...], bootstrap_servers: str, worker: str) -> str:
+    """The whole page as text. `live` are the results of the running app, `worker` the address of its HTTP door."""
+    running = "\n".join(_table(table) for table in live)
     tables = "\n".join(_table(table) for table in demonstration.results)
     return f"""<!doctype html>
 <html lang="en">
@@ -39,14 +40,17 @@ def render(demonstration: Demonstration, bootstrap_servers: str) -> str:
 <body>
 <h1>The orders app</h1>
 <p>Orders are joined with their customers and summed per country in windows of five minutes. The app is
-<code>examples/apps/orders.py</code>; the results below come from its sample records, run through the
-<code>TopologyTestDriver</code>.</p>
-<p>A development broker runs at <code id="broker">{escape(bootstrap_servers)}</code>.
-<code>make down</code> stops it and this page.</p>
+<code>examples/apps/orders.py</code>. It runs as a worker process, exactly once, on the development broker at
+<code id="broker">{escape(bootstrap_servers)}</code>: look at its <a href="http://{worker}/status">status</a> and its
+<a href="http://{worker}/metrics">metrics</a>. <code>make down</code> stops the worker, the broker and this page.</p>
+<h2>Results on the broker</h2>
+{running}
 <h2>Topology</h2>
 <div class="picture">{demonstration.picture}</div>
 <p><a href="orders.svg">The picture alone</a></p>
-<h2>Results</h2>
+<h2>The same records through the test driver</h2>
+<p>On one partition, without a broker: how the app is tested. Windows may differ from those above by records that came late: on the
+broker they are spread over partitions, and each has its own time.</p>
 {tables}
 <h2>What it needs from Kafka</h2>
 {_table(demonstration.internal_topics)}

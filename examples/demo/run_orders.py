@@ -64,7 +64,7 @@ def _pipe_sample(driver: TopologyTestDriver) -> None:
 def _enriched(driver: TopologyTestDriver) -> Table:
     records = driver.output_topic("enriched-orders", orders.text, orders.enriched_serde).read_all_records()
     rows = [
-        (_time(record.timestamp), value.customer, value.country, value.product, _money(value.cents))
+        (clock_time(record.timestamp), value.customer, value.country, value.product, money(value.cents))
         for record in records
         if (value := record.value) is not None
     ]
@@ -77,15 +77,15 @@ def _revenue(driver: TopologyTestDriver) -> Table:
         key: value for key, value in topic.read_table().items() if key and value
     }
     rows = [
-        (_time(key.window.start), key.key, str(value.orders), _money(value.cents))
+        (clock_time(key.window.start), key.key, str(value.orders), money(value.cents))
         for key, value in sorted(last.items(), key=lambda item: (item[0].window.start, item[0].key))
     ]
     return Table("revenue-per-country, last values", ("window", "country", "orders", "revenue"), tuple(rows))
 
 
-def _time(timestamp_ms: int) -> str:
+def clock_time(timestamp_ms: int) -> str:
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%H:%M:%S")
 
 
-def _money(cents: int) -> str:
+def money(cents: int) -> str:
     return f"{cents / 100:.2f}"

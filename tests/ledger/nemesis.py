@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,9 +43,12 @@ class Fault:
     """Seconds after the start of the run."""
     end: float
 
+    @property
+    def victim(self) -> str:
+        return "broker" if self.kind == "broker" else f"worker-{self.worker + 1}"
+
     def __str__(self) -> str:
-        who = "broker" if self.kind == "broker" else f"worker-{self.worker + 1}"
-        return f"{self.begin:5.1f}-{self.end:5.1f} s {self.kind} {who}"
+        return f"{self.kind} {self.victim} for {self.end - self.begin:.1f} s"
 
 
 def draw_schedule(seed: int, seconds: float, workers: int) -> list[Fault]:
@@ -76,34 +79,76 @@ def _same_victim(one: Fault, other: Fault) -> bool:
     return one.worker == other.worker
 
 
-def play(bench: Bench, faults: list[Fault], seconds: float, say: Callable[[str], None]) -> None:
-    """Returns when all faults are over and the time is up. A worker that dies by itself is noted, and started again."""
+@dataclass(frozen=True)
+class Played:
+    """A fault as it happened, in wall-clock seconds."""
+
+    fault: Fault
+    begin: float
+    end: float
+
+
+def play(bench: Bench, faults: list[Fault], seconds: float, say: Callable[[str], None]) -> list[Played]:
+    """Returns when all faults are over and the time is up. A worker that dies by itself is noted, and started again.
+
+    A broker takes its time to come back; what comes after it is put off by as much, so that gaps stay gaps.
+    """
     started = time.monotonic()
-    for at, act, text in _events(bench, faults):
-        _wait_until(bench, started + at)
-        say(f"{time.monotonic() - started:5.1f} s  {text}")
-        act()
+    begun: dict[Fault, float] = {}
+    played = []
+    for moment in _moments(faults):
+        _wait_until(bench, started + moment.at)
+        fault = moment.fault
+        say(
+            f"{time.monotonic() - started:5.1f} s  {fault if moment.is_begin else f'over: {fault.kind} {fault.victim}'}"
+        )
+        act_began = time.monotonic()
+        if moment.is_begin:
+            begun[fault] = time.time()
+            _begin(bench, fault)
+        else:
+            _end(bench, fault)
+            played.append(Played(fault, begun[fault], time.time()))
+        started += time.monotonic() - act_began
     _wait_until(bench, started + seconds)
+    return played
 
 
-def _events(bench: Bench, faults: list[Fault]) -> Iterator[tuple[float, Callable[[], None], str]]:
-    events: list[tuple[float, Callable[[], None], str]] = []
-    for fault in faults:
-        begin, end, undo = _acts(bench, fault)
-        events.append((fault.begin, begin, str(fault)))
-        events.append((fault.end, end, undo))
-    return iter(sorted(events, key=lambda event: event[0]))
+@dataclass(frozen=True)
+class _Moment:
+    at: float
+    fault: Fault
+    is_begin: bool
 
 
-def _acts(bench: Bench, fault: Fault) -> tuple[Callable[[], None], Callable[[], None], str]:
+def _moments(faults: list[Fault]) -> list[_Moment]:
+    moments = [_Moment(fault.begin, fault, is_begin=True) for fault in faults]
+    moments += [_Moment(fault.end, fault, is_begin=False) for fault in faults]
+    return sorted(moments, key=lambda moment: moment.at)
+
+
+def _begin(bench: Bench, fault: Fault) -> None:
     if fault.kind == "broker":
-        return lambda: bench.broker.kill_node(NODE), lambda: bench.broker.start_node(NODE), "broker starts"
+        bench.broker.kill_node(NODE)
+        return
     worker = bench.fleet.workers[fault.worker]
     if fault.kind == "kill":
-        return worker.kill, lambda: _start(worker), f"{worker.name} starts"
+        worker.kill()
+    elif fault.kind == "pause":
+        worker.stop()
+    else:
+        _leave(bench, worker)
+
+
+def _end(bench: Bench, fault: Fault) -> None:
+    if fault.kind == "broker":
+        bench.broker.start_node(NODE)
+        return
+    worker = bench.fleet.workers[fault.worker]
     if fault.kind == "pause":
-        return worker.stop, worker.resume, f"{worker.name} goes on"
-    return lambda: _leave(bench, worker), lambda: _start(worker), f"{worker.name} joins"
+        worker.resume()
+    elif not worker.is_running:
+        worker.start()
 
 
 def _leave(bench: Bench, worker: Worker) -> None:
@@ -111,11 +156,6 @@ def _leave(bench: Bench, worker: Worker) -> None:
     status = worker.leave()
     if status != 0 and bench.broker.alive_nodes():
         bench.fleet.deaths.append(f"{worker.name} was asked to leave and ended with {status}:\n{worker.tail()}")
-
-
-def _start(worker: Worker) -> None:
-    if not worker.is_running:
-        worker.start()
 
 
 def _wait_until(bench: Bench, moment: float) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tests.ledger.fold import OutputRecord, Sequences, TagHistory, expected_outputs, expected_tags, group_of
 from tests.ledger.workload import ClosedForm, LedgerRecord, closed_form
@@ -108,10 +109,13 @@ def _grouped(output: str, records: Iterable[OutputRecord]) -> Sequences:
 
 def check_tags(expected: Mapping[str, TagHistory], found: Iterable[OutputRecord]) -> list[Anomaly]:
     """Which partition comes first is not known, but every step is one up or one down, and their number is."""
-    histories: dict[Hashable, list[int]] = {}
+    histories: dict[Hashable, list[Any]] = {}
     for record in found:
         histories.setdefault(record.key, []).append(record.value)
     anomalies = []
+    for tag in [tag for tag, values in histories.items() if None in values]:
+        # A step down came without the steps up before it.
+        anomalies.append(Anomaly("wrong value", f"tagg[{tag}]", f"no count: {histories.pop(tag)[:40]}"))
     for tag in expected.keys() | histories.keys():
         values, wanted = histories.get(tag, []), expected.get(str(tag), TagHistory(0, 0))
         steps = [after - before for before, after in zip([0, *values], values, strict=False)]

@@ -46,13 +46,12 @@ def run_schedule(
         tasks = bench.spec.partitions * 2
         bench.fleet.wait_for_event("task running", count=tasks, since=began, seconds=START_SECONDS)
         say(f"{tasks} tasks running after {time.time() - began:.1f} s")
-        started = time.time()
         bench.write_in_background(seconds * 0.9)
-        play(bench, faults, seconds, say)
+        played = play(bench, faults, seconds, say)
         healed = time.monotonic()
         anomalies = bench.finish()
         say(f"caught up, closed and checked {time.monotonic() - healed:.1f} s after the last fault")
-        for line in recovery_figures(bench.fleet, faults, started):
+        for line in recovery_figures(bench.fleet, played):
             say(line)
     return Outcome(anomalies, faults, directory)
 

@@ -12,8 +12,8 @@ from datetime import timedelta
 import pytest
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import OffsetSpec
-from tests.integration.streamfleet.kafka_streams.conftest import bench  # noqa: F401  (a fixture)
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, OffsetSpec, ResourceType
+from tests.integration.streamfleet.kafka_streams.conftest import Bench
 
 import streamfleet as sf
 from streamfleet.kafka_streams import ClientState, KafkaStreams
@@ -124,7 +124,12 @@ class CountingApp:
 
 
 @pytest.fixture
-def app(bench):  # noqa: F811
+def bench(broker, tmp_path):
+    return Bench(broker, tmp_path)
+
+
+@pytest.fixture
+def app(bench):
     return CountingApp(bench)
 
 
@@ -154,20 +159,35 @@ def wait_for(condition, timeout_seconds=30):
         time.sleep(0.02)
 
 
-def delete_topic(bench, topic):  # noqa: F811
+def delete_topic(bench, topic):
     for future in bench.admin.delete_topics([topic]).values():
         future.result(10)
     wait_for(lambda: topic not in bench.admin.list_topics(timeout=10).topics)
 
 
-def delete_records(bench, topic, offsets):  # noqa: F811
+def delete_records(bench, topic, offsets):
     """`offsets` by partition: everything before goes; -1 stands for the end."""
+    policy = set_topic(bench, topic, "cleanup.policy", "delete")  # the broker deletes on demand only what it may delete
     before = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
     for future in bench.admin.delete_records(before).values():
         future.result(10)
+    set_topic(bench, topic, "cleanup.policy", policy)
 
 
-def offsets_of(bench, topics):  # noqa: F811
+def set_topic(bench, topic, setting, value):
+    """Change a setting of a topic; returns what it was before."""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    (described,) = bench.admin.describe_configs([resource]).values()
+    before = described.result(10)[setting].value
+    entry = ConfigEntry(setting, str(value), incremental_operation=AlterConfigOpType.SET)
+    (changed,) = bench.admin.incremental_alter_configs(
+        [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])]
+    ).values()
+    changed.result(10)
+    return before
+
+
+def offsets_of(bench, topics):
     """(end, committed offset) by partition; 0 where nothing was committed."""
     known = bench.admin.list_topics(timeout=10).topics
     partitions = [TopicPartition(topic, n) for topic in topics for n in known[topic].partitions]
@@ -179,7 +199,7 @@ def offsets_of(bench, topics):  # noqa: F811
     return {(p.topic, p.partition): (end, committed[p.topic, p.partition]) for p, end in ends.items()}
 
 
-def read_topic(bench, topic, count, timeout_seconds=30):  # noqa: F811
+def read_topic(bench, topic, count, timeout_seconds=30):
     """The first committed messages of a topic."""
     messages, deadline = [], time.monotonic() + timeout_seconds
     with committed_reader(bench, [topic]) as reader:
@@ -190,7 +210,7 @@ def read_topic(bench, topic, count, timeout_seconds=30):  # noqa: F811
 
 
 @contextmanager
-def committed_reader(bench, topics):  # noqa: F811
+def committed_reader(bench, topics):
     """A consumer of all partitions of the topics, from their beginning; sees committed records only."""
     settings = {
         "bootstrap.servers": bench.bootstrap,

@@ -1,0 +1,117 @@
+"""The ledger app in a size that one aimed fault needs: four keys of sixty records, two partitions, workers that are broken on purpose.
+
+Used by the rows of this directory and by the quick ones of tests/integration/process_faults. The broker, the topics, the input and the
+check at the end are the ledger's; this adds workers with a fault in them and the steps that rows have in common.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.ledger.bench import APPLICATION, EXACTLY_ONCE, Bench, open_bench
+from tests.ledger.fleet import Worker
+from tests.ledger.workload import LedgerRecord, LedgerSpec, generate
+
+from streamfleet.ids import TopicPartition
+
+PARTITIONS = 2
+TASKS = 2 * PARTITIONS
+"""Two sub-topologies: one reads the input, one the repartition topic."""
+START_SECONDS = 45.0
+FAULT_SECONDS = 45.0
+KILLED = -9
+FAILED = 1
+
+
+@dataclass
+class ReducedLedger:
+    bench: Bench
+    records: list[LedgerRecord]
+
+    def worker(self) -> Worker:
+        """A new one, not started. Options of faulty_worker.py are given to its `start`."""
+        fleet = self.bench.fleet
+        name = f"worker-{len(fleet.workers) + 1}"
+        command = [sys.executable, "-m", "tests.e2e.faults.faulty_worker", "--bootstrap", fleet.bootstrap]
+        command += ["--app", fleet.application_id, "--guarantee", fleet.guarantee]
+        worker = Worker(name, fleet.directory / name, command)
+        fleet.workers.append(worker)
+        return worker
+
+    def started(self, *options: str) -> Worker:
+        worker = self.worker()
+        worker.start(*options)
+        return worker
+
+    def doomed(self, *options: str) -> Worker:
+        """A worker whose end is part of the plan."""
+        worker = self.started(*options)
+        worker.must_live = False
+        return worker
+
+    def wait_until_running(self, since: float, tasks: int = TASKS) -> None:
+        self.bench.fleet.wait_for_event("task running", count=tasks, since=since, seconds=START_SECONDS)
+
+    def write_some(self, share: float, seconds: float = 0.0) -> None:
+        """The next records, up to that share of all of them."""
+        begin = len(self.bench.written)
+        self.bench.write(self.records[begin : int(len(self.records) * share)], seconds)
+
+    def write_rest(self, seconds: float = 0.0) -> None:
+        self.bench.write(self.records[len(self.bench.written) :], seconds)
+
+    def finish(self) -> None:
+        """Wait until everything is processed, close the workers, and see that nothing is lost, repeated, out of order or torn."""
+        anomalies = self.bench.finish()
+        assert not anomalies, "\n".join(str(anomaly)[:2000] for anomaly in anomalies[:20])
+
+    def offset_of(self, record: LedgerRecord) -> int:
+        """Each record is written once, so its offset is the number of those before it in its partition."""
+        return sum(other.partition == record.partition for other in self.records[: record.record_id])
+
+
+@contextmanager
+def reduced_ledger(directory: Path, *, seed: int = 1, keys: int = 4, records_per_key: int = 60) -> Iterator[ReducedLedger]:
+    spec = LedgerSpec(seed, keys, records_per_key, PARTITIONS)
+    with open_bench(spec, EXACTLY_ONCE, keep=directory) as bench:
+        yield ReducedLedger(bench, list(generate(bench.spec)))
+
+
+def ends_with(worker: Worker, status: int, seconds: float = FAULT_SECONDS) -> None:
+    """Wait for the end of a worker, and see that it is the expected one."""
+    found = worker.wait_for_end(seconds)
+    assert found == status, f"{worker.name} ended with {found}, not {status}:\n{worker.tail()}"
+
+
+def events_of(worker: Worker, name: str, since: float = 0.0) -> list[dict[str, Any]]:
+    return [e for e in worker.events() if e.get("event") == name and e.get("timestamp", 0) >= since]
+
+
+def wait_for(condition: Callable[[], bool], what: str, seconds: float = FAULT_SECONDS) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
+        time.sleep(0.05)
+
+
+def input_topics() -> Iterable[str]:
+    yield f"{APPLICATION}-input"
+
+
+__all__ = [
+    "FAILED",
+    "FAULT_SECONDS",
+    "KILLED",
+    "ReducedLedger",
+    "TopicPartition",
+    "ends_with",
+    "events_of",
+    "reduced_ledger",
+    "wait_for",
+]

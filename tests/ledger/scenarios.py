@@ -1,0 +1,100 @@
+"""One fault, aimed at one point of the engine: for what a seeded schedule would meet only by luck.
+
+Used by the tests of mutations (each has a scenario in which it must do harm) and of recovery times. The same scenario without a
+mutation must do none.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tests.ledger.bench import EXACTLY_ONCE, Bench, open_bench
+from tests.ledger.fleet import Worker
+from tests.ledger.oracle import Anomaly
+from tests.ledger.workload import LedgerSpec, generate
+
+SMALL = LedgerSpec(seed=1, keys=8, records_per_key=60)
+WRITE_SECONDS = 6.0
+START_SECONDS = 60.0
+STOPPED_SECONDS = 8.0
+"""Past the session time-out of 6 s, but short of the transaction's of 10 s: its owner is a zombie with an open transaction."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What the first worker meets. `peers` others run beside it and take over its tasks."""
+
+    failpoints: Sequence[str]
+    then: Literal["restart", "resume", "nothing"]
+    """restart: it ends at the failpoint and is started again. resume: it stops there, and goes on later as a zombie."""
+    peers: int = 0
+
+
+KILLED_BEFORE_THE_END = Scenario(["after_send_offsets:kill:8"], "restart")
+"""Results and offsets are sent, the transaction is open."""
+KILLED_AFTER_THE_FLUSH = Scenario(["after_flush:kill:8"], "restart")
+"""Changelog records of a transaction that is aborted later are in the log."""
+ZOMBIE_IN_A_COMMIT = Scenario(["after_flush:stop:8"], "resume", peers=1)
+TRANSACTION_LOST = Scenario([f"before_end_txn:lost:{nth}" for nth in (8, 16, 24)], "nothing")
+"""The tasks stay where they are, and go back to the last commit."""
+END_DELAYED = Scenario([f"before_end_txn:late_end:{nth}" for nth in (6, 18, 30)], "nothing")
+"""The end of a transaction reaches the coordinator long after everybody has given it up."""
+
+SCENARIOS = {
+    "offsets_outside_transaction": KILLED_BEFORE_THE_END,
+    "restore_uncommitted": KILLED_AFTER_THE_FLUSH,
+    "generation_unchecked": ZOMBIE_IN_A_COMMIT,
+    "stores_before_commit": TRANSACTION_LOST,
+    "producer_reused": END_DELAYED,
+}
+"""By the mutation that does harm in it."""
+
+
+def run_scenario(scenario: Scenario, *, seed: int, mutation: str | None = None) -> list[Anomaly]:
+    options = [] if mutation is None else ["--mutation", mutation]
+    with open_bench(replace(SMALL, seed=seed), EXACTLY_ONCE, options=options) as bench:
+        start_fleet(bench, scenario)
+        bench.write_in_background(WRITE_SECONDS)
+        _aftermath(bench.fleet.workers[0], scenario)
+        return bench.finish()
+
+
+def start_fleet(bench: Bench, scenario: Scenario) -> Worker:
+    """The victim, with its failpoints, and its peers; returns when all tasks run."""
+    began = time.time()
+    victim = bench.fleet.add()
+    failpoints = [argument for failpoint in scenario.failpoints for argument in ("--failpoint", failpoint)]
+    victim.start(*failpoints)
+    for _ in range(scenario.peers):
+        bench.fleet.add().start()
+    bench.fleet.wait_for_event("task running", count=bench.spec.partitions * 2, since=began, seconds=START_SECONDS)
+    if scenario.peers:
+        time.sleep(3)  # tasks move to the later members in a second rebalance
+    return victim
+
+
+def _aftermath(victim: Worker, scenario: Scenario) -> None:
+    if scenario.then == "restart":
+        victim.must_live = False
+        if victim.wait_for_end(WRITE_SECONDS * 4) is None:
+            raise TimeoutError(f"{victim.name} did not reach {scenario.failpoints}")
+        victim.start()
+    elif scenario.then == "resume":
+        _wait_until_stopped(victim)
+        time.sleep(STOPPED_SECONDS)
+        victim.resume()
+
+
+def _wait_until_stopped(worker: Worker) -> None:
+    deadline = time.monotonic() + WRITE_SECONDS * 4
+    while not any(event.get("event") == "failpoint acts" for event in worker.events()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{worker.name} did not reach its failpoint")
+        time.sleep(0.05)
+
+
+def records_of(bench: Bench) -> int:
+    return sum(1 for _ in generate(bench.spec))
