@@ -144,6 +144,8 @@ class ExactlyOnceCommit:
         except StreamsError as error:
             log.warning("transaction could not be aborted, its producer is replaced", error=str(error))
             self._drop()
+        if self._blames:
+            self._drop()  # the next one sends record by record
 
     def partition_count(self, topic: str) -> int | None:
         return self._in_transaction().partition_count(topic)

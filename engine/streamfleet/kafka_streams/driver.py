@@ -75,6 +75,8 @@ class ThreadDriver:
             after = self._on_failure(error)
             self._close_failed(announce=after.shuts_down_application)
             after.finish()
+        finally:
+            self._membership.close()  # this thread's own connections; the group's are closed when it is over
 
     def _close_failed(self, *, announce: bool) -> None:
         try:
@@ -90,4 +92,3 @@ class ThreadDriver:
             if wait_ms > 0:
                 self._wake.wait(wait_ms / 1000)
                 self._wake.clear()
-        self._membership.close()

@@ -59,10 +59,16 @@ def test_up_shows_the_app_and_can_be_repeated_and_down_leaves_nothing(demo):
     assert read(page + "orders.svg").lstrip().startswith("<svg")
     assert len(AdminClient({"bootstrap.servers": broker}).list_topics(timeout=30).brokers) == 1
 
+    worker = re.search(r'href="(http://[^"]+)/status"', read(page))
+    assert worker and "running" in read(worker.group(1) + "/status")
+
     assert demo.up() == (page, broker)
 
     down = demo.run("down")
     assert down.returncode == 0
+    assert "stopping the worker" in down.stdout
+    with pytest.raises(urllib.error.URLError):
+        read(worker.group(1) + "/livez")
     with pytest.raises(urllib.error.URLError):
         read(page)
     assert "no broker is running" in demo.run("down").stdout
@@ -75,5 +81,5 @@ def test_a_browser_shows_the_picture_and_the_results(demo, tmp_path):
     options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     shown = subprocess.run([browser, *options, "--dump-dom", page], capture_output=True, text=True, timeout=120).stdout
     assert f'<code id="broker">{broker}</code>' in shown
-    assert shown.count("<table>") == 3
+    assert shown.count("<table>") == 5  # two of the running app, two of the test driver, the internal topics
     assert "<svg" in shown

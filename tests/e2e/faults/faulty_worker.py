@@ -1,0 +1,152 @@
+"""A worker of the ledger app whose user code misbehaves: `python -m tests.e2e.faults.faulty_worker --bootstrap ... --state-dir ...`.
+
+Started by reduced_ledger.py. It ends as `streamfleet run` does (0, 1, or 143 for a dirty end), because it is run by the same class. What
+can be wrong, besides the failpoints of the ledger's own worker (values are unique, so that a value names one record):
+
+    --user-fault raise:VALUE        the operator raises, whenever it sees that value
+    --user-fault raise_once:VALUE   ... only the first time
+    --user-fault sleep:VALUE:S      it sleeps that long, the first time
+    --user-fault hog:VALUE          it allocates memory until there is none
+    --user-fault starve:VALUE       the same, and it gives everything back when it fails
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import structlog
+from tests.ledger import app
+from tests.ledger.failpoint_actions import ActingFailpoints, FailpointSpec
+from tests.ledger.worker import _die_with_parent, config
+
+import streamfleet as sf
+from streamfleet.kafka_streams import KafkaStreams, UncaughtResponse
+from streamfleet.worker.process import Worker, WorkerSettings
+
+HOG_BYTES = 16 * 2**20
+SPARE_BYTES = 256 * 2**20
+"""Address space that a worker with a limit has left when its app starts."""
+
+
+@dataclass(frozen=True)
+class UserFault:
+    kind: str
+    value: int
+    seconds: float = 0.0
+
+    @classmethod
+    def parse(cls, text: str) -> UserFault:
+        kind, value, *rest = text.split(":")
+        if kind not in ("raise", "raise_once", "sleep", "hog", "starve"):
+            raise ValueError(f"no such fault: {text}")
+        return cls(kind, int(value), *map(float, rest))
+
+
+class FaultyOperator:
+    """Stands before everything else that the app does with an input record."""
+
+    def __init__(self, faults: list[UserFault]) -> None:
+        self._faults = {fault.value: fault for fault in faults}
+        self._hoard: list[bytearray] = []
+
+    def __call__(self, _key: str, value: int) -> None:
+        fault = self._faults.get(value)
+        if fault is None:
+            return
+        if fault.kind in ("raise_once", "sleep"):
+            del self._faults[value]
+        structlog.get_logger(__name__).warning("user fault acts", fault=str(fault))
+        if fault.kind == "sleep":
+            time.sleep(fault.seconds)
+        elif fault.kind in ("hog", "starve"):
+            self._take_everything(gives_back=fault.kind == "starve")
+        else:
+            raise ValueError(f"cannot bear {value}")
+
+    def _take_everything(self, *, gives_back: bool) -> None:
+        try:
+            while True:
+                self._hoard.append(bytearray(HOG_BYTES))
+        except MemoryError:
+            if gives_back:
+                self._hoard.clear()
+            raise
+
+
+def faulty_topology(faults: list[UserFault]) -> sf.Topology:
+    """The ledger's, with one more operator behind its input. It is there without faults, too: all workers have the same topology."""
+    operator = FaultyOperator(faults)
+
+    class Builder(sf.StreamsBuilder):
+        def stream(self, *arguments: Any, **options: Any) -> Any:
+            return super().stream(*arguments, **options).peek(operator, name="faulty")
+
+    with mock.patch.object(sf, "StreamsBuilder", Builder):
+        return app.topology()
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="run the ledger app, with faults")
+    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--app", required=True)
+    parser.add_argument("--state-dir", required=True, type=Path)
+    parser.add_argument("--guarantee", required=True)
+    parser.add_argument("--failpoint", action="append", default=[], type=FailpointSpec.parse)
+    parser.add_argument("--user-fault", action="append", default=[], type=UserFault.parse)
+    parser.add_argument("--processing", default="fail", choices=["fail", "continue"])
+    parser.add_argument("--dead-letters")
+    parser.add_argument("--replace-threads", action="store_true")
+    parser.add_argument("--max-poll-interval-ms", type=int, default=300_000)
+    parser.add_argument("--grace-seconds", type=float, default=40.0)
+    parser.add_argument("--limit-memory", action="store_true")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = arguments()
+    _die_with_parent()
+    _log_as_json()
+    settings = config(options).with_(
+        processing_handler=options.processing,
+        dead_letter_topic=options.dead_letters,
+        max_poll_interval_ms=options.max_poll_interval_ms,
+    )
+    topology = faulty_topology(options.user_fault)
+    streams = KafkaStreams(topology, settings, failpoints=ActingFailpoints(options.failpoint))
+    if options.replace_threads:
+        streams.set_uncaught_exception_handler(lambda error: UncaughtResponse.REPLACE_THREAD)
+    if options.limit_memory:
+        _limit_memory()
+    worker = Worker(topology, settings, WorkerSettings(http=None, grace_seconds=options.grace_seconds), streams=streams)
+    status = worker.run()
+    structlog.get_logger(__name__).info("worker ended", failure=None if worker.failure is None else str(worker.failure))
+    return status
+
+
+def _log_as_json() -> None:
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt=None),
+            structlog.processors.dict_tracebacks,
+            structlog.processors.JSONRenderer(default=str),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stdout),
+    )
+
+
+def _limit_memory() -> None:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + SPARE_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
