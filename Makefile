@@ -64,6 +64,9 @@ ledger: setup ## one seeded schedule of faults on a real broker; SEED=1 SECONDS=
 e2e: setup ## the long sets on a real broker: ten seeds, both guarantees, defects that must be found (about half an hour)
 	@echo "== e2e"; $(PY) -m pytest tests/e2e -q
 
+bench: setup ## how fast state is restored: a million keys from a changelog, on a broker of its own
+	@echo "== bench: restore"; $(PY) tests/bench/restore_rate.py
+
 lock: setup ## resolve pyproject.toml anew into requirements.lock (after changing dependencies)
 	@echo "== lock"; $(VENV)/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade --output-file requirements.lock

@@ -167,7 +167,8 @@ def _play(scenario: Scenario, topology: sf.Topology, config: sf.StreamsConfig, b
             if outcome.steps[-1].failure is not None:
                 break
         outcome.dropped = driver.metrics().dropped_records_total
-        outcome.stores = {name: list(_rows(store)) for name, store in driver.stores().items()}
+        if not outcome.steps or outcome.steps[-1].failure is None:  # the stores of a failed task may be unreadable
+            outcome.stores = {name: list(_rows(store)) for name, store in driver.stores().items()}
     finally:
         driver.close()
 

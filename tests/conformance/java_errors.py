@@ -59,7 +59,11 @@ def in_java_words(headers: list[list[Json]]) -> list[list[Json]]:
 def _java_name(python_name: str, *, of_a_store: bool) -> str:
     simple = python_name.rpartition(".")[2]
     if simple == sf.SerializationError.__qualname__:
-        return _JAVA_NAMES[RefusedTextError.__qualname__] if of_a_store else "org.apache.kafka.streams.errors.StreamsException"
+        return (
+            _JAVA_NAMES[RefusedTextError.__qualname__]
+            if of_a_store
+            else "org.apache.kafka.streams.errors.StreamsException"
+        )
     return _JAVA_NAMES.get(simple, python_name)
 
 

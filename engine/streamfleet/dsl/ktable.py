@@ -215,7 +215,8 @@ class KTable(StreamLike[K, V]):
 
     def _own_store(self, options: Materialized | None, burned_prefix: str | None) -> StoreSpec | None:
         """The store a derived table is kept in: only if it was named. Elsewhere than in transform_values, options without a
-        name still use up a number."""
+        name still use up a number.
+        """
         if options is None:
             return None
         if options.name is None:

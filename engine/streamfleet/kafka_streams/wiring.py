@@ -283,7 +283,7 @@ class _Reports:
             topology_hash=self._topology_hash,
             sub_topologies=self._sub_topologies,
             owned=frozenset(
-                TaskKey(self._content_ids[task.sub_topology], task.partition) for task in self._tasks.tasks
+                TaskKey(self._content_ids[task.sub_topology], task.partition) for task in self._tasks.owned
             ),
             transactional_id=self._transactional_id,
             shutdown_requested=shutdown_requested,

@@ -118,7 +118,7 @@ class KeyValueStoreBuilder(OwnStoreBuilder[K, V]):
         return cast("KeyValueStoreBuilder[K, ValueAndTimestamp[Any]]", replace(self, is_timestamped=True))
 
     def for_table(self) -> KeyValueStoreBuilder[K, ValueAndTimestamp[Any]]:
-        """The store as the DSL uses it. On disk a plain store has no place for timestamps, in memory it has, as in Kafka Streams."""
+        """The store as the DSL uses it. As in Kafka Streams a plain store has a place for timestamps in memory, but not on disk."""
         forgets = not self.is_timestamped and self.kind == "rocksdb"
         changed = replace(self, is_timestamped=True, forgets_timestamps=forgets)
         return cast("KeyValueStoreBuilder[K, ValueAndTimestamp[Any]]", changed)

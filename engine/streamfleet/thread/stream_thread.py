@@ -125,14 +125,18 @@ class StreamThread(Generic[ReportT, PlanT]):
         except LOST_TRANSACTION as error:
             log.warning("transaction lost, going back to the last commit", thread=self.name, reason=str(error))
             self.counts.lost_transactions += 1
-            self._must_rewind = True
+            self._go_back()
         except StoreDamagedError as error:
             if not self.tasks.note_damage(error):
                 raise
-            self._must_rewind = True
+            self._go_back()
         except BROKER_AWAY as error:
             self._endure(error)
         self._write_status()
+
+    def _go_back(self) -> None:
+        self.tasks.abandon()
+        self._must_rewind = True
 
     def _endure(self, error: StreamsError) -> None:
         """The broker does not answer. Everything in a step can be done again, so it is, until the time-out of a task."""
@@ -231,7 +235,7 @@ class StreamThread(Generic[ReportT, PlanT]):
 
     def _poll(self) -> None:
         is_busy = any(task.has_records and task.is_processable() for task in self.tasks.running)
-        timeout_ms = 0 if is_busy else self._config.poll_ms
+        timeout_ms = 0 if is_busy or self.tasks.is_restoring else self._config.poll_ms
         records = self._consumer.poll_batch(timeout_ms, MAX_POLL_RECORDS)
         self.counts.polls += 1
         self.counts.polled_records += len(records)

@@ -75,12 +75,21 @@ class TaskManager:
         return [task for task in self._tasks.values() if task.phase is TaskPhase.RUNNING]
 
     @property
+    def is_restoring(self) -> bool:
+        return self._updater.has_work
+
+    @property
     def all_running(self) -> bool:
         return all(task.phase is TaskPhase.RUNNING for task in self._tasks.values())
 
     def inputs_of(self, task: StreamTask) -> list[TopicPartition]:
         """The partitions that are read for a task; none while it is restoring."""
         return [partition for partition, owner in self._owners.items() if owner is task]
+
+    @property
+    def owned(self) -> frozenset[TaskId]:
+        """What nobody else may have yet: the tasks that are here, and those that are ours but could not be opened so far."""
+        return self._wanted | self._tasks.keys()
 
     def restoring(self) -> list[RestoreProgress]:
         """How far each task is that is being restored."""
@@ -114,8 +123,14 @@ class TaskManager:
         self._wanted = frozenset()
         self._discard_all()
 
+    def abandon(self) -> None:
+        """The transaction is lost, and with it everything since the last commit: close the tasks at once, so that no later commit can
+        take offsets for results that nobody will see. They are still ours until `rewind` opens them again.
+        """
+        self._discard_all()
+
     def rewind(self) -> None:
-        """The transaction is lost, but the tasks are still ours: go back to the committed offsets and begin again.
+        """After `abandon`: go back to the committed offsets and begin again.
 
         May be called again after it has failed half way.
         """

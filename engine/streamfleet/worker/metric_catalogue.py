@@ -78,6 +78,12 @@ METRICS = (
         ("task",),
         "Changelog offsets a restoring task has still to read; gone when it runs.",
     ),
+    MetricSpec(
+        "corrupted_tasks_total",
+        "counter",
+        ("thread",),
+        "Tasks whose local state was unusable, so that it was wiped and restored.",
+    ),
     MetricSpec("rebalances_total", "counter", ("thread",), "Plans that a StreamThread got from its group."),
     MetricSpec(
         "lost_assignments_total",

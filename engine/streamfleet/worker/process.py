@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -42,6 +43,7 @@ log = structlog.get_logger(__name__)
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 DEFAULT_GRACE_SECONDS = 25.0
 """Less than the half minute that supervisors usually wait before they kill."""
+WAKE_SECONDS = 0.25
 
 
 class WorkerSettings(msgspec.Struct, frozen=True):
@@ -154,7 +156,7 @@ class Worker:
     # the main thread
 
     def _wait(self) -> ExitCode:
-        happening = self._happenings.get()
+        happening = self._next(deadline=None)
         if isinstance(happening, _Signalled):
             log.info("shutting down", signal=happening.name, grace_seconds=self._settings.grace_seconds)
         return self._shut_down()
@@ -172,11 +174,13 @@ class Worker:
             if isinstance(happening, _GraceOver):
                 self._end_dirty(f"grace period of {self._settings.grace_seconds:g} s over")
 
-    def _next(self, deadline: float) -> _Happening:
-        try:
-            return self._happenings.get(timeout=max(0.0, deadline - time.monotonic()))
-        except queue.Empty:
-            return _GraceOver()
+    def _next(self, deadline: float | None) -> _Happening:
+        """Wakes up now and then: the system may give a signal to any thread, but only the main one runs its handler."""
+        while deadline is None or time.monotonic() < deadline:
+            left = WAKE_SECONDS if deadline is None else min(WAKE_SECONDS, max(0.0, deadline - time.monotonic()))
+            with suppress(queue.Empty):
+                return self._happenings.get(timeout=left)
+        return _GraceOver()
 
     def _end(self, closed: _Closed, *, never_started: bool) -> ExitCode:
         if not closed.in_time:

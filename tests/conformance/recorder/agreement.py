@@ -15,8 +15,8 @@ if __name__ == "__main__":
     # As a script this file knows its own directory only; its siblings are found from the root of the repository.
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from tests.conformance import scenario  # noqa: E402  (needs the path above)
-from tests.conformance.kit import Json, by_topic, matches, normalized_description, row_differences  # noqa: E402
+from tests.conformance import scenario
+from tests.conformance.kit import Json, by_topic, matches, normalized_description, row_differences
 
 _PLAIN = ("branches", "subtopologies", "internal_topics", "dropped")
 
@@ -72,9 +72,7 @@ def main() -> int:
     files = scenario.files_in(options.expected)
     for path in files:
         other = options.actual / path.name
-        found = (
-            list(differences(scenario.load(path), scenario.load(other))) if other.exists() else ["was not recorded"]
-        )
+        found = list(differences(scenario.load(path), scenario.load(other))) if other.exists() else ["was not recorded"]
         differing += bool(found)
         for line in found:
             print(f"{path.stem}: {line}")

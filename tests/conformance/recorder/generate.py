@@ -15,8 +15,8 @@ if __name__ == "__main__":
     # As a script this file knows its own directory only; its siblings are found from the root of the repository.
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from tests.conformance.recorder.generator.draws import Draw, Json  # noqa: E402  (needs the path above)
-from tests.conformance.recorder.generator.families import FAMILIES  # noqa: E402
+from tests.conformance.recorder.generator.draws import Draw, Json
+from tests.conformance.recorder.generator.families import FAMILIES
 
 
 def scenario(family: str, seed: int) -> Json:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.ledger.bench import APPLICATION, EXACTLY_ONCE, Bench, open_bench
+from tests.ledger.bench import EXACTLY_ONCE, Bench, open_bench
 from tests.ledger.fleet import Worker
 from tests.ledger.workload import LedgerRecord, LedgerSpec, generate
-
-from streamfleet.ids import TopicPartition
 
 PARTITIONS = 2
 TASKS = 2 * PARTITIONS
@@ -77,7 +75,9 @@ class ReducedLedger:
 
 
 @contextmanager
-def reduced_ledger(directory: Path, *, seed: int = 1, keys: int = 4, records_per_key: int = 60) -> Iterator[ReducedLedger]:
+def reduced_ledger(
+    directory: Path, *, seed: int = 1, keys: int = 4, records_per_key: int = 60
+) -> Iterator[ReducedLedger]:
     spec = LedgerSpec(seed, keys, records_per_key, PARTITIONS)
     with open_bench(spec, EXACTLY_ONCE, keep=directory) as bench:
         yield ReducedLedger(bench, list(generate(bench.spec)))
@@ -98,20 +98,3 @@ def wait_for(condition: Callable[[], bool], what: str, seconds: float = FAULT_SE
     while not condition():
         assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
         time.sleep(0.05)
-
-
-def input_topics() -> Iterable[str]:
-    yield f"{APPLICATION}-input"
-
-
-__all__ = [
-    "FAILED",
-    "FAULT_SECONDS",
-    "KILLED",
-    "ReducedLedger",
-    "TopicPartition",
-    "ends_with",
-    "events_of",
-    "reduced_ledger",
-    "wait_for",
-]

@@ -8,7 +8,12 @@ from tests.e2e.faults.reduced_ledger import FAILED, KILLED, TASKS, ends_with, re
 from streamfleet.failpoints import FAILPOINTS
 
 ENDS = {"kill": KILLED, "raise": FAILED}
-NTH = dict.fromkeys(FAILPOINTS, 3) | {"in_restore_batch": 2, "before_store_close": 1, "after_init_txn": 1, "after_assign": 1}
+NTH = dict.fromkeys(FAILPOINTS, 3) | {
+    "in_restore_batch": 2,
+    "before_store_close": 1,
+    "after_init_txn": 1,
+    "after_assign": 1,
+}
 """Behind the first few commits, where there is something to lose; what happens seldom is met the first time."""
 
 

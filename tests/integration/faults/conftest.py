@@ -7,20 +7,17 @@ import itertools
 import time
 from collections import Counter
 from contextlib import contextmanager
-from datetime import timedelta
 
 import pytest
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, OffsetSpec, ResourceType
+from tests.integration.faults.counting import counting_topology
 from tests.integration.streamfleet.kafka_streams.conftest import Bench
 
 import streamfleet as sf
 from streamfleet.kafka_streams import ClientState, KafkaStreams
 
-LONG, STRING = sf.serdes.long(), sf.serdes.string()
-WINDOW = timedelta(days=1)
-WINDOWED = sf.serdes.windowed(STRING, size=WINDOW)
 KEYS = [f"k{i}" for i in range(12)]
 COLOURS = ["red", "green", "blue", "white", "black"]
 
@@ -38,16 +35,7 @@ class CountingApp:
         self.topology = self._build()
 
     def _build(self):
-        builder = sf.StreamsBuilder()
-        stream = builder.stream(self.source, offset_reset=self._offset_reset)
-        grouped = stream.group_by_key()
-        grouped.count(store="keys").to_stream().to(self.outputs["by-key"], value_serde=LONG)
-        windows = grouped.windowed_by(sf.TimeWindows(size=WINDOW, grace=WINDOW))
-        counted = windows.count(store="windows").to_stream()
-        counted.to(self.outputs["by-window"], key_serde=WINDOWED, value_serde=LONG)
-        by_colour = stream.group_by(lambda _, colour: colour, name="colour")
-        by_colour.count(store="colours").to_stream().to(self.outputs["by-colour"], value_serde=LONG)
-        return builder.build()
+        return counting_topology(self.source, self.outputs, self._offset_reset)
 
     def config(self, worker="w", **settings):
         return self.bench.config(worker, **({"processing_guarantee": "exactly_once_v2"} | settings))

@@ -7,7 +7,6 @@ from confluent_kafka import Producer
 from tests.integration.faults.conftest import (
     COLOURS,
     KEYS,
-    LONG,
     failure_of,
     is_one_sentence,
     offsets_of,
@@ -15,6 +14,7 @@ from tests.integration.faults.conftest import (
     set_topic,
     wait_for,
 )
+from tests.integration.faults.counting import LONG
 
 import streamfleet as sf
 from streamfleet.kafka_streams import ClientState

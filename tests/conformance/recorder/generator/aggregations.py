@@ -35,7 +35,9 @@ def table_aggregated(graph: Graph) -> bool:
         if node.value in functions.NUMBERS:
             undo = functions.converted(node.value, undo)
         fields = {"adder": functions.reducer(draw, node.value), "subtractor": undo}
-        graph.node("table", "string", node.value, op, **fields, **graph.materialized("string", node.value, 50), **draw.named())
+        graph.node(
+            "table", "string", node.value, op, **fields, **graph.materialized("string", node.value, 50), **draw.named()
+        )
     else:
         text = functions.as_text(node.value, "$v")
         fields = {
@@ -43,7 +45,9 @@ def table_aggregated(graph: Graph) -> bool:
             "adder": functions.aggregator(draw, node.value, "string"),
             "subtractor": ["tail", ["concat", "$agg", "-", text], 12],
         }
-        graph.node("table", "string", "string", op, **fields, **graph.materialized("string", "string", 50), **draw.named())
+        graph.node(
+            "table", "string", "string", op, **fields, **graph.materialized("string", "string", 50), **draw.named()
+        )
     return True
 
 
@@ -91,7 +95,12 @@ def _aggregate(graph: Graph, node: Node, key: Json) -> None:
     kind, fields = _aggregation(graph, op, node.value)
     store = graph.materialized(key, kind, 50)
     if draw.chance(12):
-        kinds: list[Json] = [{"kind": "lru", "capacity": 2}, {"kind": "kv", "memory": True}, {"kind": "kv"}, {"kind": "timestamped_kv"}]
+        kinds: list[Json] = [
+            {"kind": "lru", "capacity": 2},
+            {"kind": "kv", "memory": True},
+            {"kind": "kv"},
+            {"kind": "timestamped_kv"},
+        ]
         store = graph.supplied(key, kind, {"name": draw.fresh("st"), **draw.of(kinds)})
     graph.node("table", key, kind, op, **fields, **store, **draw.named())
 

@@ -79,7 +79,7 @@ for _weights in (STATELESS, TABLES, JOINS, AGGREGATIONS, WINDOWS):
 
 def _config(draw: Draw) -> dict[str, Json]:
     config: dict[str, Json] = {"application.id": "app", "default.key.serde": "string", "default.value.serde": "string"}
-    config |= draw.maybe(30, **{"statestore.cache.max.bytes": 0})
+    config |= draw.maybe(35, **{"statestore.cache.max.bytes": draw.one(0, 0, 0, 120, 300)})
     config |= draw.maybe(12, **{"dsl.store.suppliers.class": "in_memory"})
     return config
 
@@ -128,7 +128,12 @@ def _with_config(family: Callable[[Draw], Json]) -> Callable[[Draw], Json]:
     return lambda draw: {"config": _config(draw), **family(draw)}
 
 
-_ALL_SOURCES: dict[Operator, int] = {_stream: 8, operators.table: 6, operators.global_table: 2, operators.pattern_stream: 1}
+_ALL_SOURCES: dict[Operator, int] = {
+    _stream: 8,
+    operators.table: 6,
+    operators.global_table: 2,
+    operators.pattern_stream: 1,
+}
 FAMILIES: dict[str, Callable[[Draw], Json]] = {
     "stateless": _chain(STATELESS, {_stream: 5, operators.pattern_stream: 1}, 3, 9),
     "table": _chain(TABLES, {operators.table: 3, _stream: 1}, 2, 7),

@@ -95,7 +95,9 @@ def predicate(draw: Draw, value_kind: Json) -> Json:
             ]
         )
     even = ["is_even", "$v"] if value_kind != "double" else ["gt", "$v", 2]
-    return draw.of([even, ["gt", "$v", draw.between(1, 4)], ["lt", "$v", draw.between(2, 6)], ["not", ["is_null", "$v"]]])
+    return draw.of(
+        [even, ["gt", "$v", draw.between(1, 4)], ["lt", "$v", draw.between(2, 6)], ["not", ["is_null", "$v"]]]
+    )
 
 
 def joiner(draw: Draw, *, may_use_key: bool) -> Json:

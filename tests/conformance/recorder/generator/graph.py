@@ -56,11 +56,8 @@ class Graph:
 
     def serdes(self, key: Json, value: Json) -> dict[str, Json]:
         """Serdes for an option object: text can do without, other types always get theirs."""
-        found = {}
-        for name, kind in (("key", key), ("value", value)):
-            if kind != "string" or self.draw.chance(25):
-                found[name] = kind
-        return found
+        kinds = {"key": key, "value": value}
+        return {name: kind for name, kind in kinds.items() if kind != "string" or self.draw.chance(25)}
 
     def materialized(self, key: Json, value: Json, percent: int, **more: Json) -> dict[str, Json]:
         """The field `materialized`, or nothing; without it a type that is not text would have no serde."""
@@ -95,7 +92,9 @@ class Graph:
         topic = draw.fresh("out")
         produced = self.serdes(node.key, node.value) | draw.maybe(15, name=draw.fresh("sink"))
         if draw.chance(6):
-            produced["partitions_fn"] = draw.of([None, ["list", 0], ["list"], ["if", ["is_null", "$v"], ["list"], None]])
+            produced["partitions_fn"] = draw.of(
+                [None, ["list", 0], ["list"], ["if", ["is_null", "$v"], ["list"], None]]
+            )
         target: dict[str, Json] = {"topic": topic}
         self.outputs[topic] = {"key": node.key, "value": node.value}
         if draw.chance(8):

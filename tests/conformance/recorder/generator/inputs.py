@@ -32,7 +32,13 @@ class Clock:
 
 def text(draw: Draw) -> str | None:
     return draw.weighted(
-        {None: 2, "": 1, f"{draw.one('a', 'b', 'n', 'x')}{draw.between(0, 9)}": 12, "a b c": 1, str(draw.between(0, 99)): 3}
+        {
+            None: 2,
+            "": 1,
+            f"{draw.one('a', 'b', 'n', 'x')}{draw.between(0, 9)}": 12,
+            "a b c": 1,
+            str(draw.between(0, 99)): 3,
+        }
     )
 
 

@@ -25,13 +25,15 @@ def stream(graph: Graph, value: Json = "string") -> bool:
     consumed |= {"value": value} if value != "string" or draw.chance(25) else {}
     consumed |= draw.maybe(8, reset=draw.of(["earliest", "latest", "none", 1000]))
     graph.node("stream", "string", value, "stream", topics=topics, **({"consumed": consumed} if consumed else {}))
-    graph.sources |= dict.fromkeys(topics, {"key": "string", "value": value})
+    graph.sources |= {topic: {"key": "string", "value": value} for topic in topics}
     return True
 
 
 def table(graph: Graph) -> bool:
     topic = graph.draw.fresh("t")
-    fields = graph.materialized("string", "string", 40) | graph.draw.maybe(15, consumed={"name": graph.draw.fresh("src")})
+    fields = graph.materialized("string", "string", 40) | graph.draw.maybe(
+        15, consumed={"name": graph.draw.fresh("src")}
+    )
     graph.node("table", "string", "string", "table", topic=topic, **fields)
     graph.sources[topic] = {"key": "string", "value": "string"}
     return True
@@ -55,7 +57,7 @@ def pattern_stream(graph: Graph) -> bool:
     """A source of all topics that match; the script writes to two of them."""
     prefix = graph.draw.fresh("logs")
     graph.node("stream", "string", "string", "stream", pattern=f"{prefix}-.*")
-    graph.sources |= dict.fromkeys((f"{prefix}-a", f"{prefix}-b"), {"key": "string", "value": "string"})
+    graph.sources |= {f"{prefix}-{end}": {"key": "string", "value": "string"} for end in "ab"}
     return True
 
 
@@ -218,7 +220,12 @@ def counted_in_store(graph: Graph) -> bool:
         return False
     draw = graph.draw
     name = draw.one("count", "dedup")
-    spec: Json = {"name": draw.fresh("ps"), "kind": "kv", "key": "string", "value": "long" if name == "count" else "string"}
+    spec: Json = {
+        "name": draw.fresh("ps"),
+        "kind": "kv",
+        "key": "string",
+        "value": "long" if name == "count" else "string",
+    }
     if name == "dedup" and draw.chance(40):
         spec["kind"] = "timestamped_kv"
     spec |= draw.maybe(40, memory=True) | draw.maybe(40, caching=True) | draw.maybe(15, logging=False)
@@ -271,7 +278,15 @@ def transformed(graph: Graph) -> bool:
         transformer = {"name": "apply", "fn": functions.value(draw, node.value, "string", key=draw.chance(30))}
     store = graph.materialized(node.key, "string", 35)
     graph.node(
-        "table", node.key, "string", "transform_values", on=node.id, transformer=transformer, **fields, **store, **draw.named()
+        "table",
+        node.key,
+        "string",
+        "transform_values",
+        on=node.id,
+        transformer=transformer,
+        **fields,
+        **store,
+        **draw.named(),
     )
     return True
 

@@ -14,6 +14,7 @@ class ProcessorGraph:
         self.ops: list[Json] = []
         self.parents: list[str] = []
         self.stores: list[str] = []
+        self.filled: dict[str, str] = {}
         self.sources: dict[str, Json] = {}
         self.outputs: dict[str, Json] = {}
 
@@ -21,7 +22,9 @@ class ProcessorGraph:
         draw = self.draw
         topics = [draw.fresh("in") for _ in range(draw.weighted({1: 5, 2: 1}))]
         name = draw.fresh("src")
-        fields = draw.maybe(20, extractor=draw.one("fail", "log_and_skip", "use_partition_time")) | draw.maybe(10, reset="earliest")
+        fields = draw.maybe(20, extractor=draw.one("fail", "log_and_skip", "use_partition_time")) | draw.maybe(
+            10, reset="earliest"
+        )
         self.ops.append({"op": "add_source", "name": name, "topics": topics, **fields})
         self.sources |= dict.fromkeys(topics, _TEXTS)
         self.parents.append(name)
@@ -33,8 +36,39 @@ class ProcessorGraph:
         self.ops.append({"op": "add_state_store", "store": spec})
         self.stores.append(str(spec["name"]))
 
+    def add_filled_store(self) -> None:
+        """A store that a topic of its own fills: global, or read-only in the task."""
+        draw = self.draw
+        spec = {"name": draw.fresh("fs"), "kind": draw.one("kv", "timestamped_kv"), **_TEXTS, "logging": False}
+        op, topic = draw.one("add_global_store", "add_read_only_state_store"), draw.fresh("f")
+        self.ops.append(
+            {
+                "op": op,
+                "store": spec,
+                "name": draw.fresh("fsrc"),
+                "topic": topic,
+                **_TEXTS,
+                "processor_name": draw.fresh("fp"),
+                "processor": {"name": "put", "store": spec["name"]},
+            }
+        )
+        self.sources[topic] = _TEXTS
+        self.filled[str(spec["name"])] = op
+
+    def add_lookup(self) -> None:
+        draw = self.draw
+        name, store = draw.fresh("p"), draw.of(sorted(self.filled))
+        spec = {"name": "lookup", "store": store}
+        self.ops.append({"op": "add_processor", "name": name, "processor": spec, "parents": draw.some(self.parents, 2)})
+        if self.filled[store] == "add_read_only_state_store":
+            self.ops.append({"op": "connect", "processor": name, "stores": [store]})
+        self.parents.append(name)
+
     def add_processor(self) -> None:
         draw = self.draw
+        if self.filled and draw.chance(30):
+            self.add_lookup()
+            return
         name = draw.fresh("p")
         stateful = bool(self.stores) and draw.chance(55)
         spec = self._stateful() if stateful else self._stateless()
@@ -46,7 +80,7 @@ class ProcessorGraph:
 
     def _stateful(self) -> Json:
         draw = self.draw
-        spec = {"name": draw.one("dedup", "put", "lookup", "buffer"), "store": draw.of(self.stores)}
+        spec: dict[str, Json] = {"name": draw.one("dedup", "put", "lookup", "buffer"), "store": draw.of(self.stores)}
         if spec["name"] == "buffer":
             spec |= {"type": draw.one("stream_time", "wall_clock"), "interval": draw.one(5, 10, 25)}
         return spec
@@ -85,21 +119,25 @@ def scenario(draw: Draw) -> Json:
         graph.add_source()
     for _ in range(draw.between(0, 2)):
         graph.add_store()
+    if draw.chance(40):
+        graph.add_filled_store()
     for _ in range(draw.between(1, 4)):
         graph.add_processor()
     for _ in range(draw.between(1, 2)):
         graph.add_sink()
+    steps = inputs.script(draw, graph.sources, steps=draw.between(8, 22), pace=draw.one(3, 10), advance_percent=20)
     return {
         "api": "papi",
         "topics": graph.sources | graph.outputs,
         "topology": _without_loose_stores(graph.ops),
         **draw.maybe(40, wall_clock=draw.one(3, 1000, 1_700_000_000_000)),
-        "steps": inputs.script(draw, graph.sources, steps=draw.between(8, 22), pace=draw.one(3, 10), advance_percent=20, value_of=_non_null_key),
+        "steps": [step for step in steps if not _is_keyless_row(step)],
     }
 
 
-def _non_null_key(draw: Draw, serde: Json) -> Json:
-    return inputs.content(draw, serde)
+def _is_keyless_row(step: Json) -> bool:
+    """A record without a key for a filled store, which no store can take."""
+    return "pipe" in step and step["pipe"][0].startswith("f") and step["pipe"][1] is None
 
 
 def _without_loose_stores(ops: list[Json]) -> list[Json]:

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 from tests.conformance.recorder.generator.draws import Draw, Json
 
-_EXTRACTORS = {"value_or_skip": 3, "value_or_partition_time": 3, "value": 2, "value_or_fail": 1, "use_partition_time": 1}
+_EXTRACTORS = {
+    "value_or_skip": 3,
+    "value_or_partition_time": 3,
+    "value": 2,
+    "value_or_fail": 1,
+    "use_partition_time": 1,
+}
 
 
 def with_extractors(draw: Draw, scenario: Json) -> Json:
@@ -26,7 +32,9 @@ def with_idling(draw: Draw, scenario: Json) -> Json:
     """A task that waits for its other inputs, and a clock that moves."""
     # With more than two inputs Java waits for one after the other, in the order of a hash table.
     repartitions = any(op["op"] in ("repartition", "map", "select_key", "group_by") for op in scenario["topology"])
-    inputs = sum(len(op.get("topics", ())) or "topic" in op for op in scenario["topology"] if op["op"] in ("stream", "table"))
+    inputs = sum(
+        len(op.get("topics", ())) or "topic" in op for op in scenario["topology"] if op["op"] in ("stream", "table")
+    )
     waits = (-1, 0) if repartitions or inputs > 2 else (-1, 0, 5, 20, 60)
     scenario["config"]["max.task.idle.ms"] = draw.of(waits)
     steps = []
@@ -71,7 +79,13 @@ def _names(topology: list[Json]) -> Iterator[tuple[Json, str]]:
     for op in topology:
         if "named" in op:
             yield op, "named"
-        for holder, field in (("materialized", "store"), ("grouped", "name"), ("repartitioned", "name"), ("joined", "name"),
-                              ("consumed", "name"), ("produced", "name")):
+        for holder, field in (
+            ("materialized", "store"),
+            ("grouped", "name"),
+            ("repartitioned", "name"),
+            ("joined", "name"),
+            ("consumed", "name"),
+            ("produced", "name"),
+        ):
             if field in op.get(holder, {}):
                 yield op[holder], field

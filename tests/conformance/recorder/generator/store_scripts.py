@@ -46,7 +46,12 @@ def scenario(draw: Draw) -> Json:
         "topics": {"in": {"key": "string", "value": "string"}, "out": {"key": "string", "value": "string"}},
         "topology": [
             {"op": "add_source", "name": "src", "topics": ["in"]},
-            {"op": "add_processor", "name": "p", "processor": {"name": "store_script", "store": "st"}, "parents": ["src"]},
+            {
+                "op": "add_processor",
+                "name": "p",
+                "processor": {"name": "store_script", "store": "st"},
+                "parents": ["src"],
+            },
             {"op": "add_state_store", "store": store, "processors": ["p"]},
             {"op": "add_sink", "name": "snk", "topic": "out", "parents": ["p"]},
         ],
@@ -97,7 +102,20 @@ def _value(draw: Draw, number: int) -> str:
 
 
 def _key_value(draw: Draw, number: int, at: Moment) -> str:
-    command = draw.weighted({"put": 8, "put_if_absent": 2, "delete": 2, "get": 3, "range": 3, "reverse_range": 2, "all": 2, "reverse_all": 1, "prefix": 2, "count": 1})
+    command = draw.weighted(
+        {
+            "put": 8,
+            "put_if_absent": 2,
+            "delete": 2,
+            "get": 3,
+            "range": 3,
+            "reverse_range": 2,
+            "all": 2,
+            "reverse_all": 1,
+            "prefix": 2,
+            "count": 1,
+        }
+    )
     if command == "put_if_absent":
         return f"{command} {_key(draw)} v{number}"
     if command == "put":
@@ -116,7 +134,20 @@ def _least_recently_used(draw: Draw, number: int, at: Moment) -> str:
 
 
 def _window(draw: Draw, number: int, at: Moment) -> str:
-    command = draw.weighted({"put": 12, "get": 2, "fetch": 3, "backward_fetch": 2, "fetch_range": 3, "backward_fetch_range": 2, "fetch_all": 3, "backward_fetch_all": 2, "all": 2, "backward_all": 2})
+    command = draw.weighted(
+        {
+            "put": 12,
+            "get": 2,
+            "fetch": 3,
+            "backward_fetch": 2,
+            "fetch_range": 3,
+            "backward_fetch_range": 2,
+            "fetch_all": 3,
+            "backward_fetch_all": 2,
+            "all": 2,
+            "backward_all": 2,
+        }
+    )
     if command == "put":
         return f"put {_key(draw)} {_value(draw, number)} {_time(draw, at)}"
     if command == "get":
@@ -129,7 +160,20 @@ def _window(draw: Draw, number: int, at: Moment) -> str:
 
 
 def _session(draw: Draw, number: int, at: Moment) -> str:
-    command = draw.weighted({"put": 12, "remove": 2, "get": 2, "fetch": 3, "backward_fetch": 2, "fetch_range": 3, "backward_fetch_range": 2, "find": 4, "backward_find": 2, "find_range": 3})
+    command = draw.weighted(
+        {
+            "put": 12,
+            "remove": 2,
+            "get": 2,
+            "fetch": 3,
+            "backward_fetch": 2,
+            "fetch_range": 3,
+            "backward_fetch_range": 2,
+            "find": 4,
+            "backward_find": 2,
+            "find_range": 3,
+        }
+    )
     if command in ("put", "remove", "get"):
         end = _time(draw, at)
         start = max(0, end - draw.one(0, 1, at.pace))

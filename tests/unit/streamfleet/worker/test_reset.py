@@ -42,8 +42,7 @@ class Cluster:
 
     def delete_topics(self, names):
         self._step("topics")
-        found = frozenset(name for name in names if self.topics.pop(name, None))
-        return found
+        return frozenset(name for name in names if self.topics.pop(name, None))
 
     def members(self, group):
         return self.group

@@ -1,0 +1,108 @@
+"""Workers that end, or fall silent, at the worst moment. Rows F02, F03 and F06 to F08; F01, F04 and F15 are with the quick ones."""
+
+import time
+
+import pytest
+from tests.e2e.faults.reduced_ledger import KILLED, TASKS, ends_with, events_of, reduced_ledger, wait_for
+
+SESSION_SECONDS = 6
+
+
+@pytest.mark.parametrize("point", ["after_flush", "after_send_offsets", "before_end_txn"])
+def test_F02_F03_a_transaction_whose_owner_was_killed_is_aborted_by_the_next_one(point, tmp_path):
+    with reduced_ledger(tmp_path) as ledger:
+        began = time.time()
+        ledger.started()
+        ledger.wait_until_running(began)
+        victim = ledger.doomed("--failpoint", f"{point}:kill:4")
+        ledger.write_some(0.8, seconds=6)
+        ends_with(victim, KILLED)
+        ledger.write_rest()
+        # The other one does all of it alone; the dead owner never comes back.
+        ledger.finish()
+
+
+def test_F06_a_restore_that_is_killed_twice_goes_on_and_never_goes_back(tmp_path):
+    with reduced_ledger(tmp_path) as ledger:
+        first = ledger.started()
+        ledger.write_some(0.6)
+        ledger.bench.wait_until_caught_up()
+        assert first.leave() == 0
+        victim = ledger.doomed("--failpoint", "in_restore_batch:kill:2")
+        ends_with(victim, KILLED)
+        victim.start("--failpoint", "in_restore_batch:kill:5")
+        victim.must_live = False
+        ends_with(victim, KILLED)
+        victim.start()
+        ledger.write_rest()
+        ledger.finish()
+        left = {}
+        for event in events_of(victim, "restoring task"):
+            left.setdefault(event["task"], []).append(event["records_at_most"])
+        assert any(len(attempts) >= 2 for attempts in left.values()), left
+        assert all(attempts == sorted(attempts, reverse=True) for attempts in left.values()), left
+
+
+def test_F07_a_kill_while_tasks_are_given_up_loses_nothing(tmp_path):
+    with reduced_ledger(tmp_path) as ledger:
+        began = time.time()
+        victim = ledger.doomed("--failpoint", "before_store_close:kill:2")
+        ledger.wait_until_running(began)
+        ledger.write_some(0.5)
+        other = ledger.started()
+        ends_with(victim, KILLED)
+        assert len(events_of(victim, "task closed")) == 1
+        wait_for(lambda: len(events_of(other, "task running")) >= TASKS, "the other worker has all tasks")
+        ledger.write_rest()
+        ledger.finish()
+
+
+def test_F07_a_kill_while_the_worker_closes_loses_nothing(tmp_path):
+    with reduced_ledger(tmp_path) as ledger:
+        began = time.time()
+        victim = ledger.doomed("--failpoint", "before_store_close:kill:2")
+        ledger.wait_until_running(began)
+        ledger.write_some(0.5)
+        assert victim.leave() == KILLED
+        victim.start()
+        ledger.write_rest()
+        ledger.finish()
+
+
+def test_F08_a_worker_that_was_stopped_past_its_session_is_fenced_and_joins_again(tmp_path):
+    with reduced_ledger(tmp_path) as ledger:
+        _two_workers_one_of_them_silent(ledger, lambda zombie: zombie.stop())
+
+
+def test_F08_a_worker_that_was_stopped_in_a_commit_does_not_finish_it_later(tmp_path):
+    with reduced_ledger(tmp_path) as ledger:
+        _two_workers_one_of_them_silent(ledger, _until_it_stops_itself, "--failpoint", "after_flush:stop:3")
+
+
+def _two_workers_one_of_them_silent(ledger, stop, *options):
+    began = time.time()
+    other = ledger.started()
+    ledger.wait_until_running(began)
+    zombie = ledger.started(*options)
+    wait_for(lambda: events_of(zombie, "task running"), "the second worker has a task")
+    ledger.write_some(0.4, seconds=2)
+    stop(zombie)
+    stopped = time.time()
+    ledger.write_some(0.6)
+    wait_for(lambda: events_of(other, "task running", stopped), "the first worker takes over")
+    ledger.bench.wait_until_caught_up()  # while the zombie is silent, and what it had open is aborted
+    zombie.resume()
+    wait_for(lambda: _has_lost_its_tasks(zombie, stopped), "the zombie is told")
+    wait_for(lambda: events_of(zombie, "task running", stopped), "the zombie has joined again")
+    ledger.write_rest(seconds=1)
+    ledger.finish()
+
+
+def _until_it_stops_itself(zombie):
+    wait_for(lambda: events_of(zombie, "failpoint acts"), "the second worker stops itself")
+    zombie.is_stopped = True
+
+
+def _has_lost_its_tasks(zombie, since):
+    told = [event for event in events_of(zombie, "group event", since) if event["what"] == "Lost"]
+    return told or events_of(zombie, "tasks migrated", since)

@@ -1,0 +1,64 @@
+"""The counting app in a process with less than it needs: small files, few open files, no rights.
+
+Started by tests as `python -m tests.integration.faults.limited_worker '<settings as JSON>'`. Runs until the app fails or
+standard input ends, and says on standard output how it went: one line of JSON.
+"""
+
+import json
+import os
+import resource
+import sys
+import threading
+from pathlib import Path
+
+import structlog
+from tests.integration.faults.counting import STRING, counting_topology
+
+import streamfleet as sf
+from streamfleet.kafka_streams import ClientState, KafkaStreams
+
+NOBODY = 65534
+
+
+def main(settings):
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    config = sf.StreamsConfig(
+        application_id=settings["app"],
+        bootstrap_servers=settings["bootstrap"],
+        default_key_serde=STRING,
+        default_value_serde=STRING,
+        state_dir=Path(settings["state_dir"]),
+        processing_guarantee="exactly_once_v2",
+        session_timeout_ms=6000,
+        heartbeat_interval_ms=100,
+        rocksdb_memory_max_bytes=4 * 2**20,
+    )
+    streams = KafkaStreams(counting_topology(settings["source"], settings["outputs"]), config)
+    asked_to_stop, over = threading.Event(), threading.Event()
+    streams.set_state_listener(lambda state, _: over.set() if state is ClientState.ERROR else None)
+    threading.Thread(target=lambda: (sys.stdin.read(), asked_to_stop.set(), over.set()), daemon=True).start()
+    try:
+        with streams:
+            limit_self(settings)
+            streams.start()
+            over.wait()
+            failure = streams.failure
+    except Exception as error:
+        failure = error
+    kinds = [kind.__name__ for kind in type(failure).__mro__] if failure else []
+    print(json.dumps({"kinds": kinds, "message": str(failure or ""), "stopped": asked_to_stop.is_set()}), flush=True)
+
+
+def limit_self(settings):
+    if "file_bytes" in settings:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (settings["file_bytes"],) * 2)
+    if "more_open_files" in settings:
+        limit = len(os.listdir("/proc/self/fd")) + settings["more_open_files"]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    if os.geteuid() == 0:
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
