@@ -16,7 +16,7 @@ GUARANTEE ?= exactly_once_v2
 # What is installed is known by the text of the two files that decide it, and by the interpreter.
 STAMP = $(VENV)/.installed-$(shell cat pyproject.toml requirements.lock | $(PYTHON) -c 'import hashlib,sys; print(hashlib.sha256(sys.version.encode()+sys.stdin.buffer.read()).hexdigest()[:16])')
 
-.PHONY: help setup up down test check conformance integration ledger e2e lock clean
+.PHONY: help setup up down test check conformance integration ledger e2e bench lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'

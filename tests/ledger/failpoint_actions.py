@@ -25,7 +25,7 @@ from streamfleet.kafka.errors import TransactionAbortableError
 
 log = structlog.get_logger(__name__)
 
-LATE_END_SECONDS = 0.4
+LATE_END_SECONDS = 1.3
 ACTIONS = ("kill", "stop", "raise", "lost", "late_end")
 
 

@@ -16,7 +16,9 @@ from streamfleet.kafka.client_settings import ClientSettings
 from streamfleet.kafka.group_messages import ConsumerGroupMetadata
 from streamfleet.kafka.membership import Membership
 from streamfleet.kafka.transaction_client import TransactionClient
+from streamfleet.kafka.transaction_messages import ProducerIdentity as WireIdentity
 from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
+from streamfleet.ports import ProducerIdentity
 from streamfleet.task.offsets import CommittedOffset
 from streamfleet.task.stream_task import StreamTask
 from streamfleet.thread.member_offsets import MemberOffsets
@@ -114,7 +116,7 @@ def install_late_end(failpoints: ActingFailpoints) -> None:
             return
         failpoints.end_is_late.clear()
         lines = TransactionClient("late", clients[0]._line_for, clients[0]._clock)
-        request = threading.Timer(LATE_END_SECONDS, _send_end, (lines, self.identity))
+        request = threading.Timer(LATE_END_SECONDS, _send_end, (lines, _wire_identity(self.identity)))
         request.daemon = True
         request.start()
         raise self._translate_end(KafkaError(KafkaError._TIMED_OUT), doing)
@@ -123,7 +125,11 @@ def install_late_end(failpoints: ActingFailpoints) -> None:
     KafkaTransactionalProducer._end = end  # type: ignore[method-assign]
 
 
-def _send_end(client: TransactionClient, identity: Any) -> None:
+def _wire_identity(producer: ProducerIdentity) -> WireIdentity:
+    return WireIdentity(producer.transactional_id, producer.producer_id, producer.epoch)
+
+
+def _send_end(client: TransactionClient, identity: WireIdentity) -> None:
     try:
         client.end(identity, commit=True, timeout_ms=5000)
         outcome = "accepted"

@@ -40,7 +40,7 @@ KILLED_AFTER_THE_FLUSH = Scenario(["after_flush:kill:8"], "restart")
 ZOMBIE_IN_A_COMMIT = Scenario(["after_flush:stop:8"], "resume", peers=1)
 TRANSACTION_LOST = Scenario([f"before_end_txn:lost:{nth}" for nth in (8, 16, 24)], "nothing")
 """The tasks stay where they are, and go back to the last commit."""
-END_DELAYED = Scenario([f"before_end_txn:late_end:{nth}" for nth in (6, 18, 30)], "nothing")
+END_DELAYED = Scenario([f"before_end_txn:late_end:{nth}" for nth in (5, 13, 21)], "nothing")
 """The end of a transaction reaches the coordinator long after everybody has given it up."""
 
 SCENARIOS = {

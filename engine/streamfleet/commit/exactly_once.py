@@ -10,8 +10,7 @@ handler is asked: FAIL ends the task with a name, CONTINUE leaves the record out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -44,6 +43,7 @@ class ExactlyOnceCommit:
         self._offsets = offsets
         self._failpoints = failpoints
         self._current: TransactionalProducer | None = None
+        self._has_offsets = False  # in the open transaction: the client does not end one in which it has sent nothing
         self._blames = False
         self._refused: dict[ProducerRecord, RecordRefusedError] = {}
         self._replays = 0
@@ -65,8 +65,11 @@ class ExactlyOnceCommit:
         committing = [task for task in tasks if task.commit_needed]
         if not committing:
             return {}
-        with self._finding_out():
+        try:
             offsets = self._commit(committing)
+        except TransactionAbortRequiredError:
+            self._blames = True  # the next producer finds out which record it was
+            raise
         if self._blames:
             self._blames, self._replays = False, 0
             self._refused.clear()
@@ -84,9 +87,10 @@ class ExactlyOnceCommit:
         self._check(producer.take_failures(), committing)
         reached = producer.last_offsets()
         if offsets:
+            self._has_offsets = True
             self._offsets.commit_in_transaction(producer.identity, offsets)
         self._failpoints.hit("after_send_offsets")
-        self._end(producer, has_offsets=bool(offsets))
+        self._end(producer)
         for task in committing:
             ends = {topic: reached[p] for topic, p in task.changelogs.items() if p in reached}
             task.post_commit(ends)
@@ -98,14 +102,8 @@ class ExactlyOnceCommit:
         if self._refused and record in self._refused:
             self._replays = 0
             raise self._refused[record]
-        with self._finding_out():
-            self._in_transaction().send(record)
-
-    @contextmanager
-    def _finding_out(self) -> Iterator[None]:
-        """If the transaction must be aborted, the next producer finds out which record it was."""
         try:
-            yield
+            self._in_transaction().send(record)
         except TransactionAbortRequiredError:
             self._blames = True
             raise
@@ -123,12 +121,13 @@ class ExactlyOnceCommit:
             f"a record did not reach topic {first.record.topic}: {first.error}", code="_PURGE_INFLIGHT"
         ) from first.error
 
-    def _end(self, producer: TransactionalProducer, *, has_offsets: bool) -> None:
+    def _end(self, producer: TransactionalProducer) -> None:
         has_sent = producer.has_sent
         self._failpoints.hit("before_end_txn")
         producer.commit(TIMEOUT_MS)
-        if has_offsets and not has_sent:
+        if self._has_offsets and not has_sent:
             self._offsets.end_transaction(producer.identity, commit=True)
+        self._has_offsets = False
         self._failpoints.hit("after_end_txn")
 
     def abort(self) -> None:
@@ -139,8 +138,12 @@ class ExactlyOnceCommit:
         if not producer.is_usable:
             self._drop()
             return
+        has_only_offsets = self._has_offsets and not producer.has_sent
+        self._has_offsets = False
         try:
             producer.abort(TIMEOUT_MS)
+            if has_only_offsets:
+                self._offsets.end_transaction(producer.identity, commit=False)
         except StreamsError as error:
             log.warning("transaction could not be aborted, its producer is replaced", error=str(error))
             self._drop()

@@ -1,6 +1,6 @@
-"""A worker of the ledger app whose user code misbehaves: `python -m tests.e2e.faults.faulty_worker --bootstrap ... --state-dir ...`.
+"""A worker of the ledger app whose user code misbehaves: `python -m tests.e2e.faults.faulty_worker --bootstrap ...`.
 
-Started by reduced_ledger.py. It ends as `streamfleet run` does (0, 1, or 143 for a dirty end), because it is run by the same class. What
+Started by reduced_ledger.py. It ends as `streamfleet run` does (0, 1, or 143 for a dirty end), because the same class runs it. What
 can be wrong, besides the failpoints of the ledger's own worker (values are unique, so that a value names one record):
 
     --user-fault raise:VALUE        the operator raises, whenever it sees that value
@@ -81,7 +81,7 @@ class FaultyOperator:
 
 
 def faulty_topology(faults: list[UserFault]) -> sf.Topology:
-    """The ledger's, with one more operator behind its input. It is there without faults, too: all workers have the same topology."""
+    """The ledger's, with one more operator behind its input. It is there without faults, too: all workers run the same."""
     operator = FaultyOperator(faults)
 
     class Builder(sf.StreamsBuilder):

@@ -1,7 +1,7 @@
-"""The ledger app in a size that one aimed fault needs: four keys of sixty records, two partitions, workers that are broken on purpose.
+"""The ledger app in the size that one aimed fault needs: four keys of sixty records, two partitions, workers that are broken.
 
-Used by the rows of this directory and by the quick ones of tests/integration/process_faults. The broker, the topics, the input and the
-check at the end are the ledger's; this adds workers with a fault in them and the steps that rows have in common.
+Used by the rows of this directory and by the quick ones of tests/integration/process_faults. Broker, topics, input and the check at
+the end are the ledger's; this adds workers with a fault in them and the steps that rows have in common.
 """
 
 from __future__ import annotations

@@ -4,17 +4,20 @@ Run by test_store_writes.py, in a process of its own because it forks: RocksDB i
 it sets some rows to that number and the changelog offset to it, too, so that what must be there follows from the offset. Buffers and
 batches are made small: a kill shall find databases whose rows have reached the disk in part, and commits of several batches.
 
-Prints one JSON line: how many kills, how many of them lost commits, how far the database came. Ends with 1 and says which row is wrong.
+Prints one JSON line: how many kills, how many of them lost commits, how many commits there were. If a row is wrong, it says which and
+ends with 1.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from streamfleet.state import dirty_buffer
@@ -26,6 +29,9 @@ KEYS = 300
 PADDING = b"." * 200
 SMALL_MEMTABLE_BYTES = 64 * 2**10
 SMALL_BATCH_BYTES = 8 * 2**10
+LIFE_SECONDS = 0.01, 0.12
+MADE, KEPT = 0, 8
+"""Places in the progress file: the last commit that was made, the last one that was found afterwards."""
 
 
 def touched(number: int) -> list[int]:
@@ -45,59 +51,92 @@ def opened(directory: Path) -> tuple[RocksDBEngine, EngineRows, int]:
     return engine, rows, dict(rows.offsets()).get(CHANGELOG, 0)
 
 
-def write_for_ever(directory: Path, progress: int) -> None:
-    dirty_buffer.MAX_BATCH_BYTES = SMALL_BATCH_BYTES
-    _, rows, number = opened(directory)
+def write(rows: EngineRows, numbers: Iterable[int]) -> Iterator[int]:
+    """One commit after the other; yields the number of each that was made."""
     buffer = rows.buffer("rows")
-    while True:
-        number += 1
+    for number in numbers:
         for key in touched(number):
             buffer.put(key.to_bytes(4, "big"), number.to_bytes(8, "big") + PADDING)
         rows.commit({CHANGELOG: number})
-        os.pwrite(progress, number.to_bytes(8, "big"), 0)
+        yield number
 
 
-def check(directory: Path, reached: int) -> None:
-    """No row may be older than the offset says, and none newer than what was written."""
+def write_for_ever(directory: Path, progress: int) -> None:
+    _, rows, offset = opened(directory)
+    for number in write(rows, itertools.count(offset + 1)):
+        _note(progress, MADE, number)
+
+
+def check(directory: Path, progress: int) -> None:
+    """No row may be older than the offset says, and none newer than what was written. Notes the offset."""
     engine, rows, offset = opened(directory)
-    found = {int.from_bytes(k, "big"): int.from_bytes(v[:8], "big") for k, v in rows.buffer("rows").scan(b"", None)}
+    found = _numbers(rows)
     engine.close()
     for key, number in last_commits(offset).items():
         if found.get(key, 0) < number:
             raise SystemExit(f"row {key} is of commit {found.get(key)}, but offset {offset} claims commit {number}")
-    if newest := max(found.values(), default=0) > reached + 1 or offset > reached + 1:
-        raise SystemExit(f"rows up to {newest} and offset {offset}, but only {reached} commits were made")
+    made = _read(progress, MADE)
+    newest = max(found.values(), default=0)
+    if max(newest, offset) > made + 1:
+        raise SystemExit(f"rows up to {newest} and offset {offset}, but only {made} commits were made")
+    _note(progress, KEPT, offset)
 
 
-def in_child(work: object) -> int:
-    """Forks; the child does the work and ends, 0 if all was well. Returns its process id."""
+def replay(directory: Path, up_to: int) -> None:
+    """What a restore does: behind it, the rows are those of a run that nobody disturbed."""
+    engine, rows, offset = opened(directory)
+    for _ in write(rows, range(offset + 1, up_to + 1)):
+        pass
+    found = _numbers(rows)
+    engine.close()
+    if found != last_commits(max(offset, up_to)):
+        raise SystemExit(f"the rows after a replay up to {up_to} are not those of {up_to} commits")
+
+
+def _numbers(rows: EngineRows) -> dict[int, int]:
+    return {int.from_bytes(k, "big"): int.from_bytes(v[:8], "big") for k, v in rows.buffer("rows").scan(b"", None)}
+
+
+def _note(progress: int, place: int, number: int) -> None:
+    os.pwrite(progress, number.to_bytes(8, "big"), place)
+
+
+def _read(progress: int, place: int) -> int:
+    return int.from_bytes(os.pread(progress, 8, place), "big")
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Forks; the child does the work and ends, with 0 if all was well. Returns its process id."""
     child = os.fork()
     if child:
         return child
     try:
-        work()  # type: ignore[operator]
-    except SystemExit as error:
-        print(error, file=sys.stderr, flush=True)
+        work()
+    except BaseException as error:
+        print(repr(error), file=sys.stderr, flush=True)
         os._exit(1)
     os._exit(0)
+
+
+def status_of(child: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def main() -> int:
     directory, kills, rng = Path(sys.argv[1]), int(sys.argv[2]), random.Random(int(sys.argv[3]))
     progress = os.open(directory / "progress", os.O_RDWR | os.O_CREAT)
-    set_back, made = 0, 0
+    dirty_buffer.MAX_BATCH_BYTES = SMALL_BATCH_BYTES
+    set_back = 0
     for _ in range(kills):
         writer = in_child(lambda: write_for_ever(directory, progress))
-        time.sleep(rng.uniform(0.01, 0.12))
+        time.sleep(rng.uniform(*LIFE_SECONDS))
         os.kill(writer, signal.SIGKILL)
-        _, status = os.waitpid(writer, 0)
-        if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
+        if status_of(writer) != -signal.SIGKILL or status_of(in_child(lambda: check(directory, progress))):
             return 1
-        before, made = made, int.from_bytes(os.pread(progress, 8, 0), "big")
-        set_back += made < before
-        _, status = os.waitpid(in_child(lambda reached=made: check(directory, reached)), 0)
-        if status:
-            return 1
+        set_back += _read(progress, KEPT) < _read(progress, MADE)
+    made = _read(progress, MADE)
+    if status_of(in_child(lambda: replay(directory, made))):
+        return 1
     print(json.dumps({"kills": kills, "set_back": set_back, "commits": made}))
     return 0
 

@@ -1,4 +1,4 @@
-"""Every named point of the engine, with a kill and with an error there. Whatever was under way, the results are those of a quiet run."""
+"""Every named point of the engine, with a kill and with an error there: the results are always those of a quiet run."""
 
 import time
 
