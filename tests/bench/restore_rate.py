@@ -16,9 +16,9 @@ from pathlib import Path
 import structlog
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from streamfleet_devbroker.pytest_plugin import temporary_cluster
 
 import streamfleet as sf
+from streamfleet_devbroker.pytest_plugin import temporary_cluster
 
 APP = "restore-bench"
 BATCH = 50_000
@@ -35,7 +35,11 @@ def main() -> None:
         prepare(bootstrap, keys)
         for title in ("empty state directory: everything is restored", "state on disk: nothing is left to restore"):
             wall, cpu = start_once(bootstrap, Path(directory))
-            rate = f"{keys / wall:>12,.0f} records/s  {cpu / keys * 1e6:5.2f} us CPU per record" if "empty" in title else ""
+            rate = (
+                f"{keys / wall:>12,.0f} records/s  {cpu / keys * 1e6:5.2f} us CPU per record"
+                if "empty" in title
+                else ""
+            )
             print(f"{title:<46} running after {wall:6.2f} s  {rate}", flush=True)
 
 

@@ -4,8 +4,8 @@
     stop      it stops as by SIGSTOP, until somebody continues it
     raise     the step fails with an error that the engine does not know
     lost      the step fails as if the coordinator had lost the transaction; the tasks stay
-    late_end  (before_end_txn only) the end of the transaction is delayed in the network: the caller hears nothing and gives up, and
-              the request reaches the coordinator LATE_END_SECONDS later
+    late_end  (before_end_txn only) the end of the transaction is delayed in the network: the caller hears nothing and gives up
+    arrive    ... and now, however much later, the request reaches the coordinator
 
 Used by worker.py. Every hit that acts leaves a line in the worker's log.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
@@ -25,8 +25,7 @@ from streamfleet.kafka.errors import TransactionAbortableError
 
 log = structlog.get_logger(__name__)
 
-LATE_END_SECONDS = 1.3
-ACTIONS = ("kill", "stop", "raise", "lost", "late_end")
+ACTIONS = ("kill", "stop", "raise", "lost", "late_end", "arrive")
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,10 @@ class ActingFailpoints:
     def __init__(self, specs: list[FailpointSpec]) -> None:
         self._specs = specs
         self._hits: dict[str, int] = {}
-        self.end_is_late = threading.Event()
-        """Set: the next end of a transaction is to be delayed."""
+        self.end_is_late = False
+        """The next end of a transaction is to be delayed."""
+        self.delayed_ends: list[Callable[[], None]] = []
+        """Requests on their way; called when they arrive."""
 
     def hit(self, name: str) -> None:
         hits = self._hits[name] = self._hits.get(name, 0) + 1
@@ -75,5 +76,7 @@ class ActingFailpoints:
             raise InjectedError(f"failpoint {spec}")
         elif spec.action == "lost":
             raise TransactionAbortableError(f"failpoint {spec}")
+        elif spec.action == "late_end":
+            self.end_is_late = True
         else:
-            self.end_is_late.set()
+            self.delayed_ends.pop()()

@@ -4,8 +4,8 @@ between the engine's parts; the engine itself knows nothing of them.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import structlog
@@ -22,7 +22,7 @@ from streamfleet.ports import ProducerIdentity
 from streamfleet.task.offsets import CommittedOffset
 from streamfleet.task.stream_task import StreamTask
 from streamfleet.thread.member_offsets import MemberOffsets
-from tests.ledger.failpoint_actions import LATE_END_SECONDS, ActingFailpoints
+from tests.ledger.failpoint_actions import ActingFailpoints
 
 log = structlog.get_logger(__name__)
 
@@ -101,7 +101,7 @@ MUTATIONS: dict[str, Callable[[], None]] = {
 
 
 def install_late_end(failpoints: ActingFailpoints) -> None:
-    """Not a defect but a fault: see the action `late_end`. The request is sent by a client of the engine's own, later."""
+    """Not a defect but a fault: see the actions `late_end` and `arrive`. The request is sent by a client of the engine's own."""
     original_end = KafkaTransactionalProducer._end
     clients: list[TransactionClient] = []
     original_client = TransactionClient.__init__
@@ -111,14 +111,12 @@ def install_late_end(failpoints: ActingFailpoints) -> None:
         clients.append(self)
 
     def end(self: KafkaTransactionalProducer, doing: str, call: Any, timeout_ms: int) -> None:
-        if not failpoints.end_is_late.is_set() or doing != "committing the transaction":
+        if not failpoints.end_is_late or doing != "committing the transaction":
             original_end(self, doing, call, timeout_ms)
             return
-        failpoints.end_is_late.clear()
+        failpoints.end_is_late = False
         lines = TransactionClient("late", clients[0]._line_for, clients[0]._clock)
-        request = threading.Timer(LATE_END_SECONDS, _send_end, (lines, _wire_identity(self.identity)))
-        request.daemon = True
-        request.start()
+        failpoints.delayed_ends.append(partial(_send_end, lines, _wire_identity(self.identity)))
         raise self._translate_end(KafkaError(KafkaError._TIMED_OUT), doing)
 
     TransactionClient.__init__ = keep_client  # type: ignore[method-assign]

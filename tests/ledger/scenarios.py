@@ -40,8 +40,8 @@ KILLED_AFTER_THE_FLUSH = Scenario(["after_flush:kill:8"], "restart")
 ZOMBIE_IN_A_COMMIT = Scenario(["after_flush:stop:8"], "resume", peers=1)
 TRANSACTION_LOST = Scenario([f"before_end_txn:lost:{nth}" for nth in (8, 16, 24)], "nothing")
 """The tasks stay where they are, and go back to the last commit."""
-END_DELAYED = Scenario([f"before_end_txn:late_end:{nth}" for nth in (5, 13, 21)], "nothing")
-"""The end of a transaction reaches the coordinator long after everybody has given it up."""
+END_DELAYED = Scenario(["before_end_txn:late_end:5", "after_flush:arrive:8", "before_end_txn:lost:8"], "nothing")
+"""The end of a transaction reaches the coordinator when its producer, if it is still the same, is in a later one, which is then lost."""
 
 SCENARIOS = {
     "offsets_outside_transaction": KILLED_BEFORE_THE_END,

@@ -214,12 +214,21 @@ class EngineRows:
         if saved is None:
             self._unsaved.append((_IDENTITY, msgspec.json.encode(own)))
             return
-        found = msgspec.json.decode(saved, type=Identity)
+        try:
+            found = msgspec.json.decode(saved, type=Identity)
+        except msgspec.DecodeError as error:
+            raise StateStoreError(
+                f"whose rows these are cannot be read, they should belong to task {own.state_id} of {own.application_id}",
+                hint="they were written by something else: remove this directory, it is restored from the changelogs",
+            ) from error
         if found != own:
+            is_newer = found.format_version > own.format_version
             raise StateStoreError(
                 f"the rows here belong to task {found.state_id} of {found.application_id} (format {found.format_version}), "
                 f"not to task {own.state_id} of {own.application_id} (format {own.format_version})",
-                hint="give every app its own state.dir, or remove this directory: it is restored from the changelogs",
+                hint="run the newer version that wrote them, or remove this directory: it is restored from the changelogs"
+                if is_newer
+                else "give every app its own state.dir, or remove this directory: it is restored from the changelogs",
             )
 
 

@@ -23,8 +23,25 @@ TASKS = 2 * PARTITIONS
 """Two sub-topologies: one reads the input, one the repartition topic."""
 START_SECONDS = 45.0
 FAULT_SECONDS = 45.0
+FEW_RECORDS = 6
+COMMIT_SECONDS = 0.2
+"""Twice the commit interval of the workers."""
 KILLED = -9
 FAILED = 1
+
+
+class FaultyWorker(Worker):
+    """Runs faulty_worker.py, whose options are given to `start`."""
+
+    started_at = 0.0
+
+    def start(self, *extra: str) -> None:
+        self.started_at = time.time()
+        super().start(*extra)
+
+    def is_settled(self) -> bool:
+        """Ended, or so far that it hears signals: while it imports its modules it would die of the first one."""
+        return not self.is_running or bool(events_of(self, "state changed", self.started_at))
 
 
 @dataclass
@@ -32,22 +49,22 @@ class ReducedLedger:
     bench: Bench
     records: list[LedgerRecord]
 
-    def worker(self) -> Worker:
-        """A new one, not started. Options of faulty_worker.py are given to its `start`."""
+    def worker(self) -> FaultyWorker:
+        """A new one, not started."""
         fleet = self.bench.fleet
         name = f"worker-{len(fleet.workers) + 1}"
         command = [sys.executable, "-m", "tests.e2e.faults.faulty_worker", "--bootstrap", fleet.bootstrap]
         command += ["--app", fleet.application_id, "--guarantee", fleet.guarantee]
-        worker = Worker(name, fleet.directory / name, command)
+        worker = FaultyWorker(name, fleet.directory / name, command)
         fleet.workers.append(worker)
         return worker
 
-    def started(self, *options: str) -> Worker:
+    def started(self, *options: str) -> FaultyWorker:
         worker = self.worker()
         worker.start(*options)
         return worker
 
-    def doomed(self, *options: str) -> Worker:
+    def doomed(self, *options: str) -> FaultyWorker:
         """A worker whose end is part of the plan."""
         worker = self.started(*options)
         worker.must_live = False
@@ -64,8 +81,19 @@ class ReducedLedger:
     def write_rest(self, seconds: float = 0.0) -> None:
         self.bench.write(self.records[len(self.bench.written) :], seconds)
 
+    def write_until_it_ends(self, worker: FaultyWorker, most: float = 0.9) -> None:
+        """A few records at a time, so that there are many commits before that share of all records is written."""
+        end = int(len(self.records) * most)
+        while worker.is_running and len(self.bench.written) < end:
+            begin = len(self.bench.written)
+            self.bench.write(self.records[begin : min(begin + FEW_RECORDS, end)])
+            time.sleep(COMMIT_SECONDS)
+
     def finish(self) -> None:
         """Wait until everything is processed, close the workers, and see that nothing is lost, repeated, out of order or torn."""
+        for worker in self.bench.fleet.workers:
+            assert isinstance(worker, FaultyWorker)
+            wait_for(worker.is_settled, f"{worker.name} has started")
         anomalies = self.bench.finish()
         assert not anomalies, "\n".join(str(anomaly)[:2000] for anomaly in anomalies[:20])
 
@@ -87,6 +115,11 @@ def ends_with(worker: Worker, status: int, seconds: float = FAULT_SECONDS) -> No
     """Wait for the end of a worker, and see that it is the expected one."""
     found = worker.wait_for_end(seconds)
     assert found == status, f"{worker.name} ended with {found}, not {status}:\n{worker.tail()}"
+
+
+def runs_an_input(worker: Worker, since: float = 0.0) -> bool:
+    """Whether it was given a task that reads the input; those of the second sub-topology read what the first one writes."""
+    return any(event["task"].startswith("0_") for event in events_of(worker, "task running", since))
 
 
 def events_of(worker: Worker, name: str, since: float = 0.0) -> list[dict[str, Any]]:

@@ -1,11 +1,11 @@
 """Writes a task's database and is killed while it does: `python -m tests.e2e.faults.store_writer DIRECTORY KILLS SEED`.
 
-Run by test_store_writes.py, in a process of its own because it forks: RocksDB is opened in children only. Every commit has a number;
-it sets some rows to that number and the changelog offset to it, too, so that what must be there follows from the offset. Buffers and
+Run by test_store_writes.py, in a process of its own because it forks: RocksDB is opened in children only. Each commit has a number.
+It sets some rows to that number, and the changelog offset, too, so that what must be there follows from the offset. Buffers and
 batches are made small: a kill shall find databases whose rows have reached the disk in part, and commits of several batches.
 
-Prints one JSON line: how many kills, how many of them lost commits, how many commits there were. If a row is wrong, it says which and
-ends with 1.
+Prints one JSON line: how many kills, how many of them lost commits, how many commits there were. If a row is wrong, it says which,
+and ends with 1.
 """
 
 from __future__ import annotations

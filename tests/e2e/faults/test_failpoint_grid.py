@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from tests.e2e.faults.reduced_ledger import FAILED, KILLED, TASKS, ends_with, reduced_ledger
+from tests.e2e.faults.reduced_ledger import FAILED, KILLED, TASKS, ends_with, reduced_ledger, runs_an_input, wait_for
 
 from streamfleet.failpoints import FAILPOINTS
 
@@ -28,17 +28,19 @@ def test_nothing_is_lost_or_repeated_when_a_worker_ends_at(point, action, tmp_pa
         elif point == "before_store_close":
             victim = _gives_tasks_up(ledger, failpoint, began)
         else:
-            victim = _works_with_another(ledger, failpoint)
+            victim = _works_with_another(ledger, failpoint, began)
         ends_with(victim, ENDS[action])
         victim.start()
         ledger.write_rest()
         ledger.finish()
 
 
-def _works_with_another(ledger, failpoint):
+def _works_with_another(ledger, failpoint, began):
     ledger.started()
+    ledger.wait_until_running(began)
     victim = ledger.doomed("--failpoint", failpoint)
-    ledger.write_some(0.7, seconds=5)
+    wait_for(lambda: runs_an_input(victim) or not victim.is_running, "the victim has an input")
+    ledger.write_until_it_ends(victim)
     return victim
 
 

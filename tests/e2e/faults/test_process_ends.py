@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from tests.e2e.faults.reduced_ledger import KILLED, TASKS, ends_with, events_of, reduced_ledger, wait_for
+from tests.e2e.faults.reduced_ledger import KILLED, TASKS, ends_with, events_of, reduced_ledger, runs_an_input, wait_for
 
 SESSION_SECONDS = 6
 
@@ -15,7 +15,8 @@ def test_F02_F03_a_transaction_whose_owner_was_killed_is_aborted_by_the_next_one
         ledger.started()
         ledger.wait_until_running(began)
         victim = ledger.doomed("--failpoint", f"{point}:kill:4")
-        ledger.write_some(0.8, seconds=6)
+        wait_for(lambda: runs_an_input(victim), "the victim has an input")
+        ledger.write_until_it_ends(victim)
         ends_with(victim, KILLED)
         ledger.write_rest()
         # The other one does all of it alone; the dead owner never comes back.
@@ -84,11 +85,11 @@ def _two_workers_one_of_them_silent(ledger, stop, *options):
     other = ledger.started()
     ledger.wait_until_running(began)
     zombie = ledger.started(*options)
-    wait_for(lambda: events_of(zombie, "task running"), "the second worker has a task")
-    ledger.write_some(0.4, seconds=2)
+    wait_for(lambda: runs_an_input(zombie), "the second worker has an input")
+    ledger.write_some(0.5, seconds=3)
     stop(zombie)
     stopped = time.time()
-    ledger.write_some(0.6)
+    ledger.write_some(0.8)
     wait_for(lambda: events_of(other, "task running", stopped), "the first worker takes over")
     ledger.bench.wait_until_caught_up()  # while the zombie is silent, and what it had open is aborted
     zombie.resume()

@@ -2,7 +2,7 @@
 
 import time
 
-from tests.e2e.faults.reduced_ledger import FAILED, ends_with, events_of, reduced_ledger, wait_for
+from tests.e2e.faults.reduced_ledger import FAILED, ends_with, events_of, reduced_ledger, runs_an_input, wait_for
 from tests.ledger import topics
 from tests.ledger.app import INPUT, OUTPUTS
 from tests.ledger.bench import APPLICATION
@@ -57,7 +57,7 @@ def test_F12_a_slow_operator_loses_its_task_to_another_worker_and_commits_nothin
         other = ledger.started()
         ledger.wait_until_running(began)
         slow = ledger.started(*_sleeps_in_any_partition(ledger, 20), "--max-poll-interval-ms", "3000")
-        wait_for(lambda: _runs_an_input(slow), "the second worker has an input")
+        wait_for(lambda: runs_an_input(slow), "the second worker has an input")
         ledger.write_some(0.8)
         wait_for(lambda: events_of(slow, "user fault acts"), "the slow record is reached")
         asleep = time.time()
@@ -123,10 +123,6 @@ def _sleeps_in_any_partition(ledger, seconds):
     later = ledger.records[len(ledger.records) // 2 :]
     values = [next(record for record in later if record.partition == number).value for number in (0, 1)]
     return [option for value in values for option in ("--user-fault", f"sleep:{value}:{seconds}")]
-
-
-def _runs_an_input(worker):
-    return any(event["task"].startswith("0_") for event in events_of(worker, "task running"))
 
 
 def _place_of(ledger, record):

@@ -53,7 +53,7 @@ def limit_self(settings):
     if "file_bytes" in settings:
         resource.setrlimit(resource.RLIMIT_FSIZE, (settings["file_bytes"],) * 2)
     if "more_open_files" in settings:
-        limit = len(os.listdir("/proc/self/fd")) + settings["more_open_files"]
+        limit = len(list(Path("/proc/self/fd").iterdir())) + settings["more_open_files"]
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     if os.geteuid() == 0:
         os.setgid(NOBODY)

@@ -181,7 +181,7 @@ def identity_of(directory, change=lambda found: found):
 
 def refused(app):
     """What the app says to the state it finds; the state is left as it is."""
-    before = {path for path in app.bench.directory.rglob("*.sst")}
+    before = set(app.bench.directory.rglob("*.sst"))
     with app.started() as streams:
         error = failure_of(streams)
     assert isinstance(error, sf.StateStoreError) and is_one_sentence(error)
@@ -252,24 +252,27 @@ class LimitedProcess:
             "state_dir": str(state_dir),
             **limits,
         }
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.integration.faults.limited_worker", json.dumps(settings)],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self._log = app.bench.directory / "limited.log"
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.integration.faults.limited_worker", json.dumps(settings)],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
 
-    def outcome(self, *, stop=False, timeout_seconds=60):
-        try:
-            if not stop:
-                self._process.wait(timeout_seconds)
-            out, err = self._process.communicate(timeout=timeout_seconds)
-        finally:
-            self._process.kill()
-        assert out, err[-4000:]
-        return json.loads(out.splitlines()[-1])
+    def outcome(self, timeout_seconds=40):
+        with self._process as process:
+            try:
+                process.wait(timeout_seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise AssertionError(f"it still runs: {self._log.read_text()[-6000:]}") from None
+            said = process.stdout.read()
+        assert said, self._log.read_text()[-6000:]
+        return json.loads(said.splitlines()[-1])
 
 
 @pytest.fixture

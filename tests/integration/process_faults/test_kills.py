@@ -11,8 +11,10 @@ WITH_STATE = len(STORES) - 1
 
 def test_F01_results_of_a_transaction_without_offsets_are_never_seen(tmp_path):
     with reduced_ledger(tmp_path) as ledger:
+        began = time.time()
         victim = ledger.doomed("--failpoint", "after_produce:kill:4")
-        ledger.write_some(0.7, seconds=2)
+        ledger.wait_until_running(began)
+        ledger.write_until_it_ends(victim)
         ends_with(victim, KILLED)
         victim.start()
         ledger.write_rest()

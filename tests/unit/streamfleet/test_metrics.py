@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from streamfleet.metrics import Metrics, Sample
+import pytest
+
+from streamfleet.metrics import LatencyHistogram, Metrics, Sample
 
 
 def test_dropped_records_are_counted_by_operator_and_reason():
@@ -16,3 +18,20 @@ def test_samples_have_a_name_labels_and_a_value():
     metrics = Metrics()
     metrics.record_dropped("join", "late")
     assert list(metrics.samples()) == [Sample("dropped_records_total", {"operator": "join", "reason": "late"}, 1)]
+
+
+def test_a_thread_counts_on_when_another_of_its_name_replaces_it():
+    metrics = Metrics()
+    metrics.thread("app-0").add_processed(1, 5)
+    metrics.thread("app-0").add_processed(1, 2)
+    samples = {(each.name, tuple(each.labels.values())): each.value for each in metrics.samples()}
+    assert samples["processed_records_total", ("app-0", "1")] == 7
+
+
+def test_a_latency_is_in_the_first_bucket_that_holds_it():
+    histogram = LatencyHistogram((0.1, 1.0))
+    for seconds in (0.05, 0.1, 0.5, 9):
+        histogram.observe(seconds)
+    assert histogram.counts == [2, 1, 1]
+    assert histogram.count == 4
+    assert histogram.sum_seconds == pytest.approx(9.65)

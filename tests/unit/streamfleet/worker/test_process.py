@@ -26,13 +26,13 @@ def leave(code):
 class PretendedApp:
     """Runs at once; `on_running` is called by its start."""
 
-    def __init__(self, config, *, on_running=lambda app: None, start_error=None, closes=True):
+    def __init__(self, config, *, on_running=lambda app: None, start_error=None, on_close=None):
         self.config = config
         self.state = ClientState.CREATED
         self.failure = None
         self._on_running = on_running
         self._start_error = start_error
-        self._closes = closes
+        self._on_close = on_close
         self._listener = None
         self.was_closed = False
         self._never = threading.Event()
@@ -51,7 +51,8 @@ class PretendedApp:
         self._to(ClientState.ERROR)
 
     def close(self, timeout_seconds):
-        if not self._closes:
+        if self._on_close is not None:
+            self._on_close(self)
             self._never.wait(60)
         self.was_closed = True
         if self.state is not ClientState.ERROR:
@@ -105,17 +106,14 @@ def test_an_app_that_cannot_start_ends_with_the_code_of_its_error(topology, conf
 
 
 def test_a_second_signal_ends_it_at_once(topology, config):
-    def twice(app):
-        terminate(app)
-        terminate(app)
-
+    app = PretendedApp(config, on_running=terminate, on_close=terminate)
     with pytest.raises(Left) as left:
-        worker(topology, config, PretendedApp(config, on_running=twice, closes=False)).run()
+        worker(topology, config, app, grace_seconds=3600).run()
     assert left.value.code == ExitCode.DIRTY
 
 
 def test_a_shutdown_that_takes_too_long_is_cut_short(topology, config):
-    app = PretendedApp(config, on_running=terminate, closes=False)
+    app = PretendedApp(config, on_running=terminate, on_close=lambda app: None)
     with pytest.raises(Left) as left:
         worker(topology, config, app, grace_seconds=0.05).run()
     assert left.value.code == ExitCode.DIRTY

@@ -1,0 +1,170 @@
+"""The order of a commit, for each guarantee: what is durable first, and what a failure in between leaves."""
+
+import pytest
+
+from streamfleet.commit.at_least_once import AtLeastOnceCommit
+from streamfleet.commit.exactly_once import ExactlyOnceCommit
+from streamfleet.errors import StreamsError
+from streamfleet.failpoints import NoFailpoints
+from streamfleet.ids import TopicPartition
+from streamfleet.ports import ProducerIdentity
+from streamfleet.records import ProducerRecord
+from streamfleet.task.offsets import CommittedOffset
+
+INPUT, CHANGELOG = TopicPartition("in", 0), TopicPartition("app-s-changelog", 0)
+
+
+class Journal(list):
+    """What happened, in order; `fails_at` makes one of them raise."""
+
+    fails_at = None
+
+    def note(self, what):
+        self.append(what)
+        if what == self.fails_at:
+            raise StreamsError(f"{what} failed")
+
+
+class Task:
+    commit_needed = True
+    changelogs = {CHANGELOG.topic: CHANGELOG}
+
+    def __init__(self, journal, sends=True):
+        self.journal, self.sends, self.commit = journal, sends, None
+        self.rows_offset = None
+
+    def prepare_commit(self):
+        if self.sends:
+            self.commit.producer.send(ProducerRecord(CHANGELOG.topic, b"k", b"v", 1, partition=0))
+        self.journal.note("prepare")
+        return {INPUT: CommittedOffset(5)}
+
+    def post_commit(self, offsets):
+        self.rows_offset = offsets
+        self.journal.note("rows")
+
+
+class Clients:
+    """Producer, Admin and GroupOffsets in one, writing into the journal."""
+
+    def __init__(self, journal):
+        self.journal = journal
+        self.in_transaction = self.has_sent = False
+        self.is_usable = True
+        self.identity = ProducerIdentity("id", 1, 0)
+
+    def init(self, timeout_ms):
+        self.journal.note("init")
+
+    def begin(self):
+        self.in_transaction, self.has_sent = True, False
+        self.journal.note("begin")
+
+    def send(self, record):
+        self.has_sent = True
+        self.journal.note("send")
+
+    def flush(self, timeout_ms):
+        self.journal.note("flush")
+
+    def take_failures(self):
+        return []
+
+    def last_offsets(self):
+        return {CHANGELOG: 41} if self.has_sent else {}
+
+    def list_offsets(self, partitions, kind):
+        self.journal.note("ends")
+        return dict.fromkeys(partitions, 42)
+
+    def commit(self, *_):
+        self.in_transaction = False
+        self.journal.note("commit")
+
+    def abort(self, timeout_ms):
+        self.in_transaction = False
+        self.journal.note("abort")
+
+    def close(self):
+        self.journal.note("close")
+
+    # the group's offsets
+
+    def commit_in_transaction(self, producer, offsets):
+        self.journal.note("offsets")
+
+    def end_transaction(self, producer, *, commit):
+        self.journal.note("end commit" if commit else "end abort")
+
+
+class Offsets(Clients):
+    def commit(self, offsets):
+        self.journal.note("offsets")
+
+
+@pytest.fixture
+def journal():
+    return Journal()
+
+
+def exactly_once(journal, **task_options):
+    clients = Clients(journal)
+    task = Task(journal, **task_options)
+    task.commit = ExactlyOnceCommit(lambda blames: clients, clients, NoFailpoints())
+    return task.commit, task, clients
+
+
+def test_at_least_once_commits_results_then_offsets_then_rows(journal):
+    clients = Clients(journal)
+    task = Task(journal)
+    task.commit = AtLeastOnceCommit(clients, clients, Offsets(journal), NoFailpoints())
+    task.commit.commit([task])
+    assert journal == ["send", "prepare", "flush", "ends", "offsets", "rows"]
+    assert task.rows_offset == {CHANGELOG.topic: 41}
+
+
+def test_exactly_once_puts_results_and_offsets_into_one_transaction_and_rows_behind_it(journal):
+    commit, task, _ = exactly_once(journal)
+    commit.commit([task])
+    assert journal == ["init", "begin", "send", "prepare", "flush", "offsets", "commit", "rows"]
+    assert task.rows_offset == {CHANGELOG.topic: 41}
+
+
+def test_a_transaction_with_offsets_only_is_ended_by_the_group_client(journal):
+    commit, task, _ = exactly_once(journal, sends=False)
+    commit.commit([task])
+    assert journal[-3:] == ["commit", "end commit", "rows"]
+
+
+@pytest.mark.parametrize("step", ["prepare", "flush", "offsets", "commit"])
+def test_no_row_is_written_when_anything_before_it_fails(journal, step):
+    commit, task, _ = exactly_once(journal)
+    journal.fails_at = step
+    with pytest.raises(StreamsError):
+        commit.commit([task])
+    assert "rows" not in journal
+
+
+def test_an_abort_of_offsets_only_is_ended_by_the_group_client_too(journal):
+    commit, task, clients = exactly_once(journal, sends=False)
+    journal.fails_at = "offsets"
+    with pytest.raises(StreamsError):
+        commit.commit([task])
+    clients.in_transaction = True
+    commit.abort()
+    assert journal[-2:] == ["abort", "end abort"]
+
+
+def test_a_producer_that_is_not_usable_is_replaced_before_it_is_used_again(journal):
+    commit, task, clients = exactly_once(journal)
+    commit.open()
+    clients.is_usable = False
+    commit.open()
+    assert journal == ["init", "close", "init"]
+
+
+def test_nothing_to_commit_does_nothing(journal):
+    commit, task, _ = exactly_once(journal)
+    task.commit_needed = False
+    assert commit.commit([task]) == {}
+    assert journal == []
