@@ -1,3 +1,14 @@
-"""Fixtures for every test set: the development broker (`broker`, `broker_cluster`), started when a test asks for it."""
+"""For every test set: the development broker as fixtures (`broker`, `broker_cluster`), started when a test asks for it, and how
+properties are searched: without deadlines, since timings belong to benchmarks, and in CI always the same way, so that a red run can be
+repeated.
+"""
+
+import os
+
+from hypothesis import settings
 
 pytest_plugins = ["streamfleet_devbroker.pytest_plugin"]
+
+settings.register_profile("everywhere", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "everywhere")

@@ -27,6 +27,7 @@ _JAVA_NAMES = {
     Boom.__qualname__: "java.lang.IllegalStateException",
     RefusedTextError.__qualname__: "org.apache.kafka.common.errors.SerializationException",
 }
+_STREAMS_EXCEPTION = "org.apache.kafka.streams.errors.StreamsException"
 _OF_A_STORE = re.compile("(key|value) of store .* cannot be serialized .*?: (?P<serde>[^;]*)")
 """Where Java lets out the serde's own error, this engine says in addition which store could not take the value."""
 
@@ -58,12 +59,10 @@ def in_java_words(headers: list[list[Json]]) -> list[list[Json]]:
 
 def _java_name(python_name: str, *, of_a_store: bool) -> str:
     simple = python_name.rpartition(".")[2]
+    if simple == TypeError.__qualname__:  # a value that its serde is not made for
+        return _STREAMS_EXCEPTION
     if simple == sf.SerializationError.__qualname__:
-        return (
-            _JAVA_NAMES[RefusedTextError.__qualname__]
-            if of_a_store
-            else "org.apache.kafka.streams.errors.StreamsException"
-        )
+        return _JAVA_NAMES[RefusedTextError.__qualname__] if of_a_store else _STREAMS_EXCEPTION
     return _JAVA_NAMES.get(simple, python_name)
 
 

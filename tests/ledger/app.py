@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import msgspec
+from tests.ledger.workload import GRACE_MS, WINDOW_MS
 
 import streamfleet as sf
 from streamfleet.partitioner import partition_for
-from tests.ledger.workload import GRACE_MS, WINDOW_MS
 
 INPUT = "ledger-input"
 LIMITS = "ledger-limits"

@@ -1,6 +1,6 @@
 """One run's broker, topics, input and workers, and the check at its end.
 
-Used by run.py (seeded schedules) and scenarios.py (one fault, aimed). Owns a broker of its own, because faults include the broker's death.
+Used by run.py (seeded schedules) and scenarios.py (one fault, aimed). Owns a broker of its own: faults include its death.
 """
 
 from __future__ import annotations
@@ -15,10 +15,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from confluent_kafka import KafkaException, Producer
-
-from streamfleet.ids import TopicPartition
-from streamfleet.records import RawRecord
-from streamfleet_devbroker.cluster import Cluster, ClusterSpec
 from tests.ledger import topics
 from tests.ledger.app import INPUT, LIMITS, LONG, OUTPUTS, STORES, output_topic
 from tests.ledger.decoding import input_bytes, input_record, output_record
@@ -29,11 +25,17 @@ from tests.ledger.oracle import Anomaly, check_at_least_once, check_exactly_once
 from tests.ledger.state_check import changelog_topic, check_dump, check_newest, dump_worker
 from tests.ledger.workload import LedgerRecord, LedgerSpec, all_keys, generate, limit_of
 
+from streamfleet.ids import TopicPartition
+from streamfleet.records import RawRecord
+from streamfleet_devbroker.cluster import Cluster, ClusterSpec
+
 APPLICATION = "ledger"
 REPARTITION = f"{APPLICATION}-by-count-repartition"
 EXACTLY_ONCE = "exactly_once_v2"
 NODE = 1
 CATCH_UP_SECONDS = 90.0
+QUICK_RETURN = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "400"}
+"""A killed broker may register again only when its last session is over: 9 s by default, in which nothing happens."""
 
 
 @dataclass
@@ -207,7 +209,7 @@ def open_bench(
     now_ms = int(time.time() * 1000)
     spec = replace(spec, base_timestamp=now_ms - now_ms % 100_000)
     try:
-        with Cluster.start(ClusterSpec(directory / "broker")) as broker:
+        with Cluster.start(ClusterSpec(directory / "broker", settings=QUICK_RETURN)) as broker:
             fleet = Fleet(directory, broker.bootstrap_servers, APPLICATION, guarantee, options)
             bench = Bench(directory, broker, spec, guarantee, fleet)
             try:

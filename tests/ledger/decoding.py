@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from streamfleet.records import RawRecord
 from tests.ledger.app import LONG, RECORD_ID, SEQUENCE, TEXT, TOTAL, WINDOWED
 from tests.ledger.fold import OutputRecord
 from tests.ledger.workload import LedgerRecord
+
+from streamfleet.records import RawRecord
 
 
 def input_bytes(record: LedgerRecord) -> tuple[bytes, bytes, list[tuple[str, bytes]]]:
@@ -39,6 +40,7 @@ def _key(output: str, data: bytes | None) -> Any:
     if not output.startswith("window"):
         return TEXT.deserialize("", data)
     windowed = WINDOWED.deserialize("", data)
+    assert windowed is not None
     return windowed.key, windowed.window.start
 
 
@@ -46,6 +48,7 @@ def _value(output: str, data: bytes | None) -> Any:
     if output != "avg":
         return LONG.deserialize("", data)
     total = TOTAL.deserialize("", data)
+    assert total is not None
     return total.total, total.count
 
 

@@ -32,6 +32,7 @@ class Worker:
     """By SIGSTOP, until it is continued."""
     must_live: bool = True
     """False: its end is part of the plan."""
+    started_at: float = 0.0
 
     @property
     def state_directory(self) -> Path:
@@ -58,6 +59,15 @@ class Worker:
             )
         self.is_stopped = False
         self.must_live = True
+        self.started_at = time.time()
+
+    def wait_until_listening(self, seconds: float = LEAVE_SECONDS) -> None:
+        """A process that has just been started does not know yet what to do when it is asked to end."""
+        deadline = time.monotonic() + seconds
+        while self.is_running and time.monotonic() < deadline:
+            if any(e.get("event") == "worker started" and e["timestamp"] >= self.started_at for e in self.events()):
+                return
+            time.sleep(0.1)
 
     def kill(self) -> None:
         """kill -9."""
@@ -78,6 +88,7 @@ class Worker:
     def leave(self) -> int | None:
         """SIGTERM and wait; the status it ended with, None if it did not end in time (it is killed then)."""
         self.must_live = False
+        self.wait_until_listening()
         self._signal(signal.SIGTERM)
         status = self._wait(LEAVE_SECONDS)
         if status is None:
@@ -151,6 +162,7 @@ class Fleet:
         for worker in leaving:
             worker.must_live = False
             worker._signal(signal.SIGCONT)
+            worker.wait_until_listening()
             worker._signal(signal.SIGTERM)
         return [worker.name for worker in leaving if worker._wait(LEAVE_SECONDS) != 0]
 

@@ -1,7 +1,7 @@
 """What must come out of the ledger app: a plain fold of its input, written without the engine.
 
-Called by the oracle with the input as it is in the topic. Turns the records of each partition, in order, into the sequences that the
-outputs must have. Sequences are per partition, and per key where the app's partitioning is not the input's.
+Called by the oracle with the input as it is in the topic. Turns the records of each partition, in order, into the sequences
+that the outputs must have. Sequences are per partition, and per key where the app's partitioning is not the input's.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _fold_partition(records: list[LedgerRecord], outputs: dict[str, Sequences]) 
     windows: dict[WindowKey, int] = {}
     latest = 0
 
-    def put(output: str, record: LedgerRecord, value: Any, key: Hashable = None) -> None:
+    def put(output: str, record: LedgerRecord, value: Any, key: WindowKey | None = None) -> None:
         result = OutputRecord(key or record.key, value, record.record_id, record.partition)
         outputs[output][group_of(output, result)].append(result)
 

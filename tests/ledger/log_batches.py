@@ -1,11 +1,13 @@
 """The batches of a partition as they lie in the broker's log files, with what no consumer shows: who wrote them, and markers.
 
-Called by the checker while the broker runs or after. Turns bytes into WrittenBatch and those into a verdict about owners: the committed
-transactions of two producers must not overlap in a changelog partition, because then both thought that they own the task.
+Called by the checker while the broker runs or after. Turns bytes into WrittenBatch and those into a verdict about owners: the
+committed transactions of two producers must not overlap in a changelog partition, because then both thought that they own
+the task.
 """
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,11 +15,14 @@ from pathlib import Path
 
 from tests.ledger.oracle import Anomaly
 
-# base offset, length, leader epoch, magic, crc, attributes, last offset delta, 2 timestamps, producer id and epoch, base sequence, count
+# base offset, length, leader epoch, magic, crc, attributes, last offset delta, two timestamps, producer id, producer epoch,
+# base sequence, count
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _BEFORE_LENGTH = 12
 _IS_TRANSACTIONAL = 0x10
 _IS_CONTROL = 0x20
+MOST_BESIDE = 100
+"""A transaction does not overlap more than that: its producer would have been thrown out long before."""
 _MARKER = struct.Struct(">hh")
 
 
@@ -90,12 +95,18 @@ def committed_transactions(batches: Iterable[WrittenBatch]) -> list[Transaction]
 
 def check_owners(where: str, transactions: list[Transaction]) -> list[Anomaly]:
     """`transactions` are in the order of their markers."""
-    anomalies = []
+    anomalies: list[Anomaly] = []
     epochs: dict[int, int] = {}
     for number, later in enumerate(transactions):
-        for earlier in transactions[max(0, number - 8) : number]:
-            if earlier.producer_id != later.producer_id and earlier.marker_offset > later.first_offset:
-                anomalies.append(Anomaly("two owners", where, f"{earlier} and {later} overlap"))
+        beside = itertools.takewhile(
+            lambda earlier: earlier.marker_offset > later.first_offset,  # noqa: B023  (used up in this turn of the loop)
+            reversed(transactions[:number][-MOST_BESIDE:]),
+        )
+        anomalies += [
+            Anomaly("two owners", where, f"{earlier} and {later} overlap")
+            for earlier in beside
+            if earlier.producer_id != later.producer_id
+        ]
         if later.epoch < epochs.get(later.producer_id, later.epoch):
             anomalies.append(Anomaly("two owners", where, f"{later} has an older epoch than one before it"))
         epochs[later.producer_id] = later.epoch

@@ -1,5 +1,5 @@
-"""Engine defects to be switched on in a worker: the harness must find each. Applied by worker.py, before the app starts, to the seams
-between the engine's parts; the engine itself knows nothing of them.
+"""Engine defects to be switched on in a worker: the harness must find each. Applied by worker.py, before the app starts, to the
+seams between the engine's parts; the engine itself knows nothing of them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 from confluent_kafka import KafkaError
+from tests.ledger.failpoint_actions import ActingFailpoints
 
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.client_settings import ClientSettings
@@ -22,7 +23,6 @@ from streamfleet.ports import ProducerIdentity
 from streamfleet.task.offsets import CommittedOffset
 from streamfleet.task.stream_task import StreamTask
 from streamfleet.thread.member_offsets import MemberOffsets
-from tests.ledger.failpoint_actions import ActingFailpoints
 
 log = structlog.get_logger(__name__)
 
@@ -51,14 +51,15 @@ def restore_uncommitted() -> None:
 def generation_unchecked() -> None:
     """Offsets are committed as nobody, which the broker lets pass in any generation.
 
-    A dead owner's transactional id is not fenced either: that is a second guard for the same case, and would hide the first one's absence.
+    A dead owner's transactional id is not fenced either: that is a second guard for the same case, and would hide that the
+    first is missing.
     """
     original = TransactionClient.add_offsets
 
     def add_offsets(self: TransactionClient, producer: Any, metadata: ConsumerGroupMetadata, *rest: Any) -> None:
         original(self, producer, ConsumerGroupMetadata(metadata.group_id), *rest)
 
-    TransactionClient.add_offsets = add_offsets  # type: ignore[method-assign]
+    TransactionClient.add_offsets = add_offsets  # type: ignore[method-assign,assignment]
     Membership.fence = lambda self, transactional_id, timeout_ms: None  # type: ignore[method-assign]
 
 

@@ -30,7 +30,8 @@ DURATIONS: dict[Kind, tuple[float, float]] = {
 }
 """Seconds between the beginning and the end of a fault; a session lasts 6."""
 WARM_UP_SECONDS = 4.0
-QUIET_SECONDS = (2.5, 6.0)
+QUIET_SECONDS = (2.5, 9.0)
+"""Some gaps are shorter than a session, so that a fault meets a group that has not yet noticed the one before; some are longer."""
 SECOND_FAULT_CHANCE = 0.3
 
 

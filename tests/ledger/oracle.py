@@ -112,10 +112,9 @@ def check_tags(expected: Mapping[str, TagHistory], found: Iterable[OutputRecord]
     histories: dict[Hashable, list[Any]] = {}
     for record in found:
         histories.setdefault(record.key, []).append(record.value)
-    anomalies = []
-    for tag in [tag for tag, values in histories.items() if None in values]:
-        # A step down came without the steps up before it.
-        anomalies.append(Anomaly("wrong value", f"tagg[{tag}]", f"no count: {histories.pop(tag)[:40]}"))
+    # A step down without the steps up before it leaves no count at all.
+    without = [tag for tag, values in histories.items() if None in values]
+    anomalies = [Anomaly("wrong value", f"tagg[{tag}]", f"no count: {histories.pop(tag)[:40]}") for tag in without]
     for tag in expected.keys() | histories.keys():
         values, wanted = histories.get(tag, []), expected.get(str(tag), TagHistory(0, 0))
         steps = [after - before for before, after in zip([0, *values], values, strict=False)]

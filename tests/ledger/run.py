@@ -57,8 +57,8 @@ def run_schedule(
 
 
 def _explained_repeats(bench: Bench, faults: list[Fault], seconds: float) -> int:
-    """At least once, a fault repeats what was processed since the last commit. While the broker or a rebalance is under way nothing can
-    be committed, so that is what came in during the fault, a session and a second besides.
+    """At least once, a fault repeats what was processed since the last commit. While the broker is away or a rebalance is under
+    way nothing can be committed, so that is what came in during the fault, a session and a second besides.
     """
     rate = bench.spec.keys * bench.spec.records_per_key / seconds
     return int(sum(rate * (fault.end - fault.begin + SESSION_SECONDS + 1) for fault in faults))

@@ -14,7 +14,7 @@ from typing import Literal
 from tests.ledger.bench import EXACTLY_ONCE, Bench, open_bench
 from tests.ledger.fleet import Worker
 from tests.ledger.oracle import Anomaly
-from tests.ledger.workload import LedgerSpec, generate
+from tests.ledger.workload import LedgerSpec
 
 SMALL = LedgerSpec(seed=1, keys=8, records_per_key=60)
 WRITE_SECONDS = 6.0
@@ -41,7 +41,7 @@ ZOMBIE_IN_A_COMMIT = Scenario(["after_flush:stop:8"], "resume", peers=1)
 TRANSACTION_LOST = Scenario([f"before_end_txn:lost:{nth}" for nth in (8, 16, 24)], "nothing")
 """The tasks stay where they are, and go back to the last commit."""
 END_DELAYED = Scenario(["before_end_txn:late_end:5", "after_flush:arrive:8", "before_end_txn:lost:8"], "nothing")
-"""The end of a transaction reaches the coordinator when its producer, if it is still the same, is in a later one, which is then lost."""
+"""The end of a transaction reaches the coordinator when its producer, if still in use, is in a later one, which is then lost."""
 
 SCENARIOS = {
     "offsets_outside_transaction": KILLED_BEFORE_THE_END,
@@ -94,7 +94,3 @@ def _wait_until_stopped(worker: Worker) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"{worker.name} did not reach its failpoint")
         time.sleep(0.05)
-
-
-def records_of(bench: Bench) -> int:
-    return sum(1 for _ in generate(bench.spec))

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from tests.ledger.app import STORES, LedgerStore
+from tests.ledger.oracle import SHOWN, Anomaly
 
 from streamfleet.ids import TopicPartition
 from streamfleet.records import RawRecord
 from streamfleet.state.engine_rows import EngineRows, Identity
 from streamfleet.state.rocksdb_engine import RocksDBEngine
-from tests.ledger.app import STORES, LedgerStore
-from tests.ledger.oracle import SHOWN, Anomaly
 
 _IDENTITY = b"\xff\xffi"
 _SEGMENT_BYTES = 8

@@ -1,7 +1,7 @@
 """One worker process of the ledger app: `python -m tests.ledger.worker --bootstrap ... --app ... --state-dir ... --guarantee ...`.
 
-Started, killed, stopped and continued by fleet.py. SIGTERM closes the app cleanly; it ends with status 0 then, and with 1 if the app
-ended by itself. One JSON line per event goes to standard output, which fleet.py keeps in a file.
+Started, killed, stopped and continued by fleet.py. SIGTERM closes the app cleanly; it ends with status 0 then, and with 1 if
+the app ended by itself. One JSON line per event goes to standard output, which fleet.py keeps in a file.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import threading
 from pathlib import Path
 
 import structlog
-
-import streamfleet as sf
-from streamfleet.kafka_streams import KafkaStreams
 from tests.ledger.app import topology
 from tests.ledger.failpoint_actions import ActingFailpoints, FailpointSpec
 from tests.ledger.mutations import MUTATIONS, install_late_end
+
+import streamfleet as sf
+from streamfleet.kafka_streams import KafkaStreams
 
 SESSION_TIMEOUT_MS = 6000
 PARENT_DEATH_SIGNAL = 1

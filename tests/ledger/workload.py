@@ -1,6 +1,7 @@
-"""The ledger's input: every key `lo-hi` carries each integer from lo to hi once, so that what must come out is known in closed form.
+"""The ledger's input: every key `lo-hi` carries each integer from lo to hi once; what must come out is known in closed form.
 
-Called by the run (to write the input), the fold and the oracle (to say what must come of it). Pure: the same spec makes the same records.
+Called by the run (to write the input), the fold and the oracle (to say what must come of it). Pure: a spec makes the same
+records every time.
 Per key the integers are shuffled in windows of ten; the timestamp follows the integer, so records are out of order by as much.
 Each record has a global id and its key's sequence number in its headers, which the app passes on.
 """

@@ -160,8 +160,8 @@ class KafkaAdmin:
             self._client.poll(0)  # brings the client's log lines out
 
     def _refresh_leaders(self) -> None:
-        """librdkafka's admin client asks the leaders it remembers: after a broker's restart it would be told, for ever, that
-        its leader epoch is an old one.
+        """The client asks the leaders it remembers: after a broker's restart it would be told, for ever, that its leader epoch
+        is an old one.
         """
         with contextlib.suppress(KafkaClientError):  # the cluster is still away; the next attempt says so
             call_client("asking for leaders", lambda: self._client.list_topics(timeout=_REFRESH_TIMEOUT_MS / 1000))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from streamfleet.errors import ApplicationShutdownError
+from streamfleet.errors import ApplicationShutdownError, StreamsError
 from streamfleet.kafka_streams.wiring import ThreadParts
 
 log = structlog.get_logger(__name__)
@@ -42,6 +42,7 @@ class ThreadDriver:
         self._on_step = on_step
         self._on_failure = on_failure
         self._stopping = threading.Event()
+        self._group_failure: Exception | None = None
         self._wake = parts.wake
         self._stream = threading.Thread(target=self._run_stream, name=self.thread.name, daemon=True)
         self._group = threading.Thread(target=self._run_group, name=f"{self.thread.name}-group", daemon=True)
@@ -64,6 +65,7 @@ class ThreadDriver:
     def _run_stream(self) -> None:
         try:
             while not self._stopping.is_set():
+                self._check_group()
                 self.thread.run_once()
                 self._on_step()
             self.thread.stop()
@@ -87,8 +89,19 @@ class ThreadDriver:
             log.exception("stream thread could not be closed after a failure", thread=self.thread.name)
 
     def _run_group(self) -> None:
-        while not self._membership.over:
-            wait_ms = self._membership.run_once()
-            if wait_ms > 0:
-                self._wake.wait(wait_ms / 1000)
-                self._wake.clear()
+        try:
+            while not self._membership.over:
+                wait_ms = self._membership.run_once()
+                if wait_ms > 0:
+                    self._wake.wait(wait_ms / 1000)
+                    self._wake.clear()
+        except Exception as error:
+            self._group_failure = error
+
+    def _check_group(self) -> None:
+        """Without its membership a StreamThread would wait for plans for ever, and say nothing."""
+        if self._group_failure is not None:
+            raise StreamsError(
+                f"the group membership of stream thread {self.thread.name} failed: {self._group_failure!r}",
+                hint="start the app again; if it comes back, report it with the log",
+            ) from self._group_failure

@@ -124,8 +124,8 @@ class TaskManager:
         self._discard_all()
 
     def abandon(self) -> None:
-        """The transaction is lost, and with it everything since the last commit: close the tasks at once, so that no later commit can
-        take offsets for results that nobody will see. They are still ours until `rewind` opens them again.
+        """The transaction is lost, and with it everything since the last commit: close the tasks at once, so that no later
+        commit can take offsets for results that nobody will see. They are still ours; `rewind` opens them again.
         """
         self._discard_all()
 

@@ -3,7 +3,7 @@ exit code.
 
     start ──> wait ── SIGTERM, SIGINT ──> close ── in time ──────────────────────> 0
                 │                           └───── second signal, or grace over ─> 143
-                └──── the app failed ─────> close ───────────────────────────────> 1, or 2 for a wrong setting
+                └──── the app failed ─────> close, in time or not ───────────────> 1, or 2 for a wrong setting
 
 Starting and closing may take long (an absent broker, a large commit), so both happen beside the main thread, which only
 waits. Signals and changes of state come to it through one queue, whose `put` is safe in a signal handler.
@@ -186,6 +186,7 @@ class Worker:
         if not closed.in_time:
             self._end_dirty("not all threads have stopped")
         if self.failure is not None:
+            log.error("app failed", application=self._config.application_id, error=str(self.failure))
             return exit_code_of(self.failure)
         log.info("stopped", application=self._config.application_id)
         if never_started:
@@ -194,8 +195,11 @@ class Worker:
         return ExitCode.CLEAN
 
     def _end_dirty(self, reason: str) -> NoReturn:
-        log.error("ended without a last commit", application=self._config.application_id, reason=reason)
-        self._leave_at_once(ExitCode.DIRTY)
+        failure = None if self.failure is None else str(self.failure)
+        log.error(
+            "ended without a last commit", application=self._config.application_id, reason=reason, failure=failure
+        )
+        self._leave_at_once(ExitCode.DIRTY if self.failure is None else exit_code_of(self.failure))
 
     def _leave_at_once(self, code: ExitCode) -> NoReturn:
         sys.stdout.flush()

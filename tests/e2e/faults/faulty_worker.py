@@ -6,8 +6,8 @@ can be wrong, besides the failpoints of the ledger's own worker (values are uniq
     --user-fault raise:VALUE        the operator raises, whenever it sees that value
     --user-fault raise_once:VALUE   ... only the first time
     --user-fault sleep:VALUE:S      it sleeps that long, the first time
-    --user-fault hog:VALUE          it allocates memory until there is none
-    --user-fault starve:VALUE       the same, and it gives everything back when it fails
+    --user-fault hog:VALUE          it sets a limit to the memory of the process, and takes all there is
+    --user-fault starve:VALUE       ... and gives it back when there is no more
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from streamfleet.worker.process import Worker, WorkerSettings
 
 HOG_BYTES = 16 * 2**20
 SPARE_BYTES = 256 * 2**20
-"""Address space that a worker with a limit has left when its app starts."""
+"""Address space that is left when the limit is set. Threads need some to start, so that is not before the fault."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ class FaultyOperator:
             raise ValueError(f"cannot bear {value}")
 
     def _take_everything(self, *, gives_back: bool) -> None:
+        _limit_memory()
         try:
             while True:
                 self._hoard.append(bytearray(HOG_BYTES))
@@ -105,7 +106,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--replace-threads", action="store_true")
     parser.add_argument("--max-poll-interval-ms", type=int, default=300_000)
     parser.add_argument("--grace-seconds", type=float, default=40.0)
-    parser.add_argument("--limit-memory", action="store_true")
     return parser.parse_args()
 
 
@@ -122,8 +122,6 @@ def main() -> int:
     streams = KafkaStreams(topology, settings, failpoints=ActingFailpoints(options.failpoint))
     if options.replace_threads:
         streams.set_uncaught_exception_handler(lambda error: UncaughtResponse.REPLACE_THREAD)
-    if options.limit_memory:
-        _limit_memory()
     worker = Worker(topology, settings, WorkerSettings(http=None, grace_seconds=options.grace_seconds), streams=streams)
     status = worker.run()
     structlog.get_logger(__name__).info("worker ended", failure=None if worker.failure is None else str(worker.failure))

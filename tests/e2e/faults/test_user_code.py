@@ -73,7 +73,7 @@ def test_F12_a_slow_operator_loses_its_task_to_another_worker_and_commits_nothin
 def test_F13_a_worker_without_memory_ends_like_a_killed_one(tmp_path):
     with reduced_ledger(tmp_path) as ledger:
         greedy = ledger.records[len(ledger.records) // 2]
-        worker = ledger.doomed("--user-fault", f"hog:{greedy.value}", "--limit-memory")
+        worker = ledger.doomed("--user-fault", f"hog:{greedy.value}")
         ledger.write_some(0.8)
         status = worker.wait_for_end(60)
         assert status not in (None, 0), f"ended with {status}:\n{worker.tail()}"
@@ -86,7 +86,7 @@ def test_F13_a_worker_without_memory_ends_like_a_killed_one(tmp_path):
 def test_F13_a_record_for_which_memory_ran_out_is_not_left_out_as_a_bad_one(tmp_path):
     with reduced_ledger(tmp_path) as ledger:
         greedy = ledger.records[len(ledger.records) // 2]
-        fault = ("--user-fault", f"starve:{greedy.value}", "--limit-memory", "--processing", "continue")
+        fault = ("--user-fault", f"starve:{greedy.value}", "--processing", "continue")
         worker = ledger.doomed(*fault)
         ledger.write_some(0.8)
         ends_with(worker, FAILED)

@@ -1,7 +1,6 @@
 """The harness can fail: engine defects that it must find, each in the scenario where it does harm."""
 
 import pytest
-
 from tests.ledger.mutations import MUTATIONS
 from tests.ledger.scenarios import SCENARIOS, run_scenario
 

@@ -1,7 +1,6 @@
 """Ten seeded schedules with the full load, and the other guarantee."""
 
 import pytest
-
 from tests.ledger.run import run_schedule, summary
 from tests.ledger.workload import LedgerSpec
 

@@ -55,6 +55,7 @@ def limit_self(settings):
     if "more_open_files" in settings:
         limit = len(list(Path("/proc/self/fd").iterdir())) + settings["more_open_files"]
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    "".encode("idna")  # loaded now: the files of the interpreter may be out of reach afterwards
     if os.geteuid() == 0:
         os.setgid(NOBODY)
         os.setuid(NOBODY)

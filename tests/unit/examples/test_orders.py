@@ -1,7 +1,7 @@
 """The example app does what its sample says: it is the first code a newcomer reads."""
 
 from examples.demo.page import render
-from examples.demo.run_orders import demonstrate
+from examples.demo.run_orders import Table, demonstrate
 
 
 def test_refunds_and_unknown_customers_are_left_out():
@@ -35,8 +35,11 @@ def test_every_internal_topic_has_a_name_that_says_what_it_is_for():
 
 
 def test_the_page_is_whole_and_escapes_what_it_shows():
-    text = render(demonstrate(), "<host>:9092")
+    live = Table("of the <running> app", ("column",), (("cell",),))
+    text = render(demonstrate(), (live,), "<host>:9092", "127.0.0.1:1234")
     assert "&lt;host&gt;:9092" in text
+    assert "of the &lt;running&gt; app" in text
+    assert 'href="http://127.0.0.1:1234/status"' in text
     assert "<svg" in text
     assert "Chloé" in text
     assert "src=" not in text  # nothing is loaded from elsewhere

@@ -4,15 +4,15 @@ import dataclasses
 import random
 
 import pytest
+from tests.ledger.app import INPUT, LIMITS, LONG, OUTPUTS, TEXT, output_topic, topology
+from tests.ledger.decoding import input_bytes, output_record
+from tests.ledger.fold import OutputRecord, TagHistory
+from tests.ledger.oracle import check_at_least_once, check_exactly_once, check_tags
+from tests.ledger.workload import LedgerSpec, all_keys, closed_form, flush_keys, generate, limit_of, ordinary_keys
 
 import streamfleet as sf
 from streamfleet.records import RawRecord
 from streamfleet.testing import TopologyTestDriver
-from tests.ledger.app import INPUT, LIMITS, LONG, OUTPUTS, TEXT, output_topic, topology
-from tests.ledger.decoding import input_bytes, output_record
-from tests.ledger.oracle import check_at_least_once, check_exactly_once, check_tags
-from tests.ledger.fold import OutputRecord, TagHistory
-from tests.ledger.workload import LedgerSpec, all_keys, closed_form, flush_keys, generate, limit_of, ordinary_keys
 
 SPEC = LedgerSpec(seed=3, keys=4, records_per_key=130, partitions=1)
 

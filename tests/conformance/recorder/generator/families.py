@@ -79,7 +79,7 @@ for _weights in (STATELESS, TABLES, JOINS, AGGREGATIONS, WINDOWS):
 
 def _config(draw: Draw) -> dict[str, Json]:
     config: dict[str, Json] = {"application.id": "app", "default.key.serde": "string", "default.value.serde": "string"}
-    config |= draw.maybe(35, **{"statestore.cache.max.bytes": draw.one(0, 0, 0, 120, 300)})
+    config |= draw.maybe(30, **{"statestore.cache.max.bytes": 0})
     config |= draw.maybe(12, **{"dsl.store.suppliers.class": "in_memory"})
     return config
 
@@ -115,7 +115,11 @@ def _chain(weights: dict[Operator, int], starts: dict[Operator, int], least: int
                 break
             wanted -= draw.weighted(weights)(graph)
         pace = draw.one(2, 4, 10, 10) if weights is not WINDOWS else draw.one(3, 3, 8, 8, 15_000)
-        return {"config": _config(draw), **_finished(draw, graph, steps=draw.between(10, 24), pace=pace)}
+        config = _config(draw)
+        if weights in (AGGREGATIONS, WINDOWS) and draw.chance(10):
+            # Too small for a few entries. Not where tables read themselves while they are flushed: there Java counts twice.
+            config["statestore.cache.max.bytes"] = draw.one(120, 300)
+        return {"config": config, **_finished(draw, graph, steps=draw.between(10, 24), pace=pace)}
 
     return family
 

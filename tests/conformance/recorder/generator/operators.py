@@ -31,9 +31,10 @@ def stream(graph: Graph, value: Json = "string") -> bool:
 
 def table(graph: Graph) -> bool:
     topic = graph.draw.fresh("t")
-    fields = graph.materialized("string", "string", 40) | graph.draw.maybe(
-        15, consumed={"name": graph.draw.fresh("src")}
-    )
+    fields = graph.materialized("string", "string", 40)
+    if graph.draw.chance(15):
+        # Java takes the serdes from here then, and forgets those of the store.
+        fields["consumed"] = {"name": graph.draw.fresh("src"), "key": "string", "value": "string"}
     graph.node("table", "string", "string", "table", topic=topic, **fields)
     graph.sources[topic] = {"key": "string", "value": "string"}
     return True

@@ -13,7 +13,7 @@ KEYS = ("a", "b", "ab", "abc", "B", "b1", "c")
 @dataclass(frozen=True)
 class Limits:
     """What Java does not do well: a cached window store walks through every segment since `earliest`, and scans of all its keys
-    show rows of several segments twice; a cached session store fails to search backwards beyond the first segment.
+    show rows of several segments twice; a cached session store fails to search backwards while it is empty.
     """
 
     earliest: int
@@ -36,7 +36,7 @@ def scenario(draw: Draw) -> Json:
     commands = _COMMANDS[kind.removeprefix("timestamped_")]
     now = draw.weighted({0: 3, 120_000: 1, 1_700_000_000_000: 1})
     is_simple = not store.get("caching") or (pace < 100 and now == 0)
-    limits = Limits(earliest=max(0, now - 3 * pace), may_be_open=is_simple, finds_backwards=is_simple)
+    limits = Limits(max(0, now - 3 * pace), may_be_open=is_simple, finds_backwards=not store.get("caching"))
     steps = []
     for number in range(draw.between(20, 45)):
         now += draw.weighted({0: 4, draw.between(1, pace): 8, 4 * pace: 1})

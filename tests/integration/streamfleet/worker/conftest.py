@@ -1,6 +1,7 @@
 """Workers as people start them: `streamfleet run` in a process of its own, on the real broker."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import urllib.request
 import uuid
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 APP = """
@@ -46,7 +47,7 @@ application.id: {app}
 bootstrap.servers: {servers}
 default.key.serde: string
 default.value.serde: string
-commit.interval.ms: 100
+commit.interval.ms: {commit_ms}
 session.timeout.ms: 6000
 heartbeat.interval.ms: 100
 """
@@ -126,8 +127,8 @@ class Shop:
         (directory / "shop_app.py").write_text(APP)
         self.configure()
 
-    def configure(self, extra="", servers=None):
-        text = CONFIG.format(app=self.app, servers=servers or self.servers) + extra
+    def configure(self, extra="", servers=None, commit_ms=100):
+        text = CONFIG.format(app=self.app, servers=servers or self.servers, commit_ms=commit_ms) + extra
         (self.directory / "app.yaml").write_text(text)
 
     def create_topics(self, *names):
@@ -148,7 +149,7 @@ class Shop:
         """The newest count of each word, as soon as `until(counts)` holds."""
         settings = {"bootstrap.servers": self.servers, "group.id": uuid.uuid4().hex, "auto.offset.reset": "earliest"}
         consumer = Consumer({**settings, "enable.auto.commit": False})
-        consumer.subscribe([f"{self.app}-counts"])
+        consumer.assign([TopicPartition(f"{self.app}-counts", number, OFFSET_BEGINNING) for number in range(2)])
         found, deadline = {}, time.monotonic() + timeout_seconds
         try:
             while not until(found):
@@ -161,8 +162,6 @@ class Shop:
         return found
 
     def environment(self):
-        import os
-
         return {**os.environ, "TOPICS": self.app, "KAFKA_PASSWORD": "hunter2"}
 
     def run(self, *extra, state="state", function="topology"):

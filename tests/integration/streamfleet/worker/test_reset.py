@@ -1,5 +1,6 @@
 """`streamfleet worker reset` on the real broker: what it deletes, what it leaves alone, when it refuses."""
 
+import msgspec
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import NewTopic
 
@@ -120,8 +121,6 @@ def test_a_reset_that_was_cut_short_keeps_the_app_from_running_until_it_is_done(
     shop.create_topics()
     run_once(shop, "a")
     file = AppRecordFile(shop.directory / "state" / shop.app)
-    import msgspec
-
     file.save(msgspec.structs.replace(file.load(), is_reset_pending=True))
     refused = shop.run()
     assert refused.wait() == 1

@@ -119,6 +119,13 @@ def test_a_shutdown_that_takes_too_long_is_cut_short(topology, config):
     assert left.value.code == ExitCode.DIRTY
 
 
+def test_an_app_that_fails_and_cannot_be_closed_still_ends_with_1(topology, config):
+    app = PretendedApp(config, on_running=lambda app: app.fail(StreamsError("it broke")), on_close=lambda app: None)
+    with pytest.raises(Left) as left:
+        worker(topology, config, app, grace_seconds=0.05).run()
+    assert left.value.code == ExitCode.FAILED
+
+
 def test_signal_handlers_are_put_back(topology, config):
     before = signal.getsignal(signal.SIGTERM)
     worker(topology, config, PretendedApp(config, on_running=terminate)).run()
