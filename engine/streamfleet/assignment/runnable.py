@@ -39,11 +39,11 @@ def runnable_sub_topologies(
 ) -> tuple[dict[str, Runnable], tuple[TaskKey, ...]]:
     """What is run, by content id; and the tasks that are not."""
     variants = _variants(members)
-    running = Counter(task.content_id for task in owners)
+    running = _running(members)
     chosen: dict[str, Runnable] = {}
     left_out: set[TaskKey] = set()
     taken: set[str] = set()
-    by_support = sorted(variants, key=lambda v: (-len(variants[v].eligible), -running[v[0]], v[0], sorted(v[1])))
+    by_support = sorted(variants, key=lambda v: (-len(variants[v].eligible), -running[v], v[0], sorted(v[1])))
     for content_id, topics in by_support:
         candidate = variants[content_id, topics]
         if content_id in chosen or taken & topics:
@@ -53,6 +53,19 @@ def runnable_sub_topologies(
         taken |= topics
     run = {task for runnable in chosen.values() for task in runnable.info.tasks()}
     return chosen, tuple(sorted(left_out - run))
+
+
+def _running(members: Sequence[Member]) -> Counter[Variant]:
+    """How many tasks of each variant members have, or were promised and wait for: what runs is left to run where nothing else decides,
+    or two variants with equal support would take turns.
+    """
+    running: Counter[Variant] = Counter()
+    for member in members:
+        variants = {info.content_id: frozenset(info.sources) for info in member.report.sub_topologies}
+        for task in member.report.owned | member.promised:
+            if task.content_id in variants:
+                running[task.content_id, variants[task.content_id]] += 1
+    return running
 
 
 def _variants(members: Sequence[Member]) -> dict[Variant, Runnable]:

@@ -73,10 +73,12 @@ class ThreadDriver:
             self.thread.stop()
             self._on_failure(error).finish()
         except Exception as error:
-            log.exception("stream thread failed", thread=self.thread.name)
-            after = self._on_failure(error)
-            self._close_failed(announce=after.shuts_down_application)
-            after.finish()
+            try:
+                log.exception("stream thread failed", thread=self.thread.name)
+            finally:  # without a file to write to, even saying so fails
+                after = self._on_failure(error)
+                self._close_failed(announce=after.shuts_down_application)
+                after.finish()
         finally:
             self._membership.close()  # this thread's own connections; the group's are closed when it is over
 

@@ -21,7 +21,8 @@ NOBODY = 65534
 
 
 def main(settings):
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    renderer = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[renderer], logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     config = sf.StreamsConfig(
         application_id=settings["app"],
         bootstrap_servers=settings["bootstrap"],
