@@ -25,7 +25,7 @@ def test_the_code_of_the_readme_builds_a_topology():
 def test_the_commands_of_the_readme_succeed(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(ROOT))
     monkeypatch.chdir(tmp_path)  # one of them writes a file
-    commands = re.findall(r"^\.venv/bin/streamfleet (.*)$", README, re.MULTILINE)
+    commands = re.findall(r"^\.venv/bin/streamfleet (topology .*)$", README, re.MULTILINE)
     assert len(commands) == 3
     for command in commands:
         result = CliRunner().invoke(app, shlex.split(command))
@@ -38,7 +38,7 @@ def test_links_of_the_readme_lead_to_files():
 
 
 def test_every_make_command_that_the_pages_name_exists():
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
-        named = set(re.findall(r"`make ([a-z]+)", page.read_text("utf-8")))
+        named = set(re.findall(r"`make ([a-z0-9]+)", page.read_text("utf-8")))
         assert named <= targets, page
