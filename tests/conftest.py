@@ -1,6 +1,6 @@
 """For every test set: the development broker as fixtures (`broker`, `broker_cluster`), started when a test asks for it, and how
-properties are searched: without deadlines, since timings belong to benchmarks, and in CI always the same way, so that a red run can be
-repeated.
+properties are searched: without deadlines, since timings belong to benchmarks, and in CI always the same way, so that a red run
+can be repeated.
 """
 
 import os

@@ -47,6 +47,8 @@ class Bench:
     fleet: Fleet
     most_repeats: int = 0
     """At least once: how many records the faults of this run can have repeated."""
+    repeats: int = 0
+    """At least once: how many there were."""
     written: list[LedgerRecord] = field(default_factory=list)
     _writer: threading.Thread | None = None
     _writer_error: Exception | None = None
@@ -147,6 +149,7 @@ class Bench:
         outputs = {name: self._decoded(name) for name in OUTPUTS}
         if self.guarantee != EXACTLY_ONCE:
             keys = all_keys(self.spec)
+            self.repeats = len(outputs["echo"]) - len({record.record_id for record in outputs["echo"]})
             return anomalies + check_at_least_once(inputs, outputs, keys, most_repeats=self.most_repeats)
         anomalies += check_exactly_once(
             inputs, outputs, {record.key for record in inputs} & set(self._complete(inputs))

@@ -51,6 +51,8 @@ def run_schedule(
         healed = time.monotonic()
         anomalies = bench.finish()
         say(f"caught up, closed and checked {time.monotonic() - healed:.1f} s after the last fault")
+        if guarantee != EXACTLY_ONCE:
+            say(f"{bench.repeats} records were repeated, the faults explain {bench.most_repeats}")
         for line in recovery_figures(bench.fleet, played):
             say(line)
     return Outcome(anomalies, faults, directory)

@@ -8,7 +8,7 @@ half of nothing; the one that more members have is run, the other waits until it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streamfleet.assignment.snapshot import Member, SubTopologyInfo, TaskKey
@@ -34,9 +34,7 @@ def current_owners(members: Sequence[Member]) -> dict[TaskKey, str]:
     return owners
 
 
-def runnable_sub_topologies(
-    members: Sequence[Member], owners: Mapping[TaskKey, str]
-) -> tuple[dict[str, Runnable], tuple[TaskKey, ...]]:
+def runnable_sub_topologies(members: Sequence[Member]) -> tuple[dict[str, Runnable], tuple[TaskKey, ...]]:
     """What is run, by content id; and the tasks that are not."""
     variants = _variants(members)
     running = _running(members)
@@ -56,8 +54,8 @@ def runnable_sub_topologies(
 
 
 def _running(members: Sequence[Member]) -> Counter[Variant]:
-    """How many tasks of each variant members have, or were promised and wait for: what runs is left to run where nothing else decides,
-    or two variants with equal support would take turns.
+    """How many tasks of each variant members have, or were promised and wait for: what runs is left to run where nothing else
+    decides, or two variants with equal support would take turns.
     """
     running: Counter[Variant] = Counter()
     for member in members:

@@ -26,7 +26,7 @@ def assign(snapshot: Snapshot) -> GroupAssignment:
     # Sorted by process first: where nothing else decides, tasks are dealt over processes in a fixed order.
     members = sorted(snapshot.members, key=lambda member: (member.report.process_id, member.member_id))
     owners = current_owners(members)
-    runnable, unassigned = runnable_sub_topologies(members, owners)
+    runnable, unassigned = runnable_sub_topologies(members)
     target = place(members, runnable, owners)
     now = _possible_now(members, runnable, owners, target)
     standbys = place_standbys(members, runnable, target, snapshot.num_standby_replicas)

@@ -323,8 +323,10 @@ class StreamThread(Generic[ReportT, PlanT]):
         """Close without committing: something went wrong that a commit would make permanent."""
         if self.phase not in (ThreadPhase.CREATED, ThreadPhase.STOPPING, ThreadPhase.DEAD):
             self._transition_to(ThreadPhase.STOPPING)
-        self.tasks.drop_all()
-        self._close_clients()
+        try:
+            self.tasks.drop_all()
+        finally:
+            self._close_clients()  # or the group would take this member for alive
 
     def _close_tasks(self) -> None:
         try:

@@ -320,13 +320,19 @@ class TaskManager:
 
     @staticmethod
     def _discard(task: StreamTask) -> None:
-        task.suspend()
+        try:
+            task.suspend()
+        except StreamsError as error:
+            # User code may fail on the way out, too. The task is dropped for another reason, which must not be hidden.
+            log.warning("operators of a dropped task failed to close", task=str(task.task_id), error=str(error))
         task.discard()
 
     def _close(self, task: StreamTask) -> None:
         self._tasks.pop(task.task_id, None)
-        if task.phase is not TaskPhase.SUSPENDED:
-            task.suspend()
-        self._failpoints.hit("before_store_close")
-        task.close()
+        try:
+            if task.phase is not TaskPhase.SUSPENDED:
+                task.suspend()
+            self._failpoints.hit("before_store_close")
+        finally:
+            task.close()  # a database that stays open could not be opened again
         log.info("task closed", task=str(task.task_id))

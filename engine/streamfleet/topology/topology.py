@@ -45,7 +45,9 @@ class Topology:
     def __init__(self, config: StreamsConfig | None = None) -> None:
         self._config = config
         self._nodes: dict[str, Node] = {}
-        self._order: list[str] = []  # nodes and feeds of global stores, as they were added: it numbers the SubTopologies
+        self._order: list[
+            str
+        ] = []  # nodes and feeds of global stores, as they were added: it numbers the SubTopologies
         self._stores: dict[str, AnyStoreBuilder] = {}
         self._global_stores: dict[str, GlobalStoreEntry] = {}
         self._source_changelogs: dict[str, str] = {}

@@ -34,13 +34,15 @@ def main(settings):
         heartbeat_interval_ms=100,
         rocksdb_memory_max_bytes=4 * 2**20,
     )
-    streams = KafkaStreams(counting_topology(settings["source"], settings["outputs"]), config)
+    streams = KafkaStreams(
+        counting_topology(settings["source"], settings["outputs"]), config, failpoints=LimitAt(settings)
+    )
     asked_to_stop, over = threading.Event(), threading.Event()
     streams.set_state_listener(lambda state, _: over.set() if state is ClientState.ERROR else None)
     threading.Thread(target=lambda: (sys.stdin.read(), asked_to_stop.set(), over.set()), daemon=True).start()
     try:
         with streams:
-            limit_self(settings)
+            give_up_rights()
             streams.start()
             over.wait()
             failure = streams.failure
@@ -50,12 +52,24 @@ def main(settings):
     print(json.dumps({"kinds": kinds, "message": str(failure or ""), "stopped": asked_to_stop.is_set()}), flush=True)
 
 
-def limit_self(settings):
-    if "file_bytes" in settings:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (settings["file_bytes"],) * 2)
-    if "more_open_files" in settings:
-        limit = len(list(Path("/proc/self/fd").iterdir())) + settings["more_open_files"]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+class LimitAt:
+    """Takes resources away at a named point of the engine, once."""
+
+    def __init__(self, settings):
+        self._settings = dict(settings)
+
+    def hit(self, name):
+        if name != self._settings.get("at"):
+            return
+        del self._settings["at"]
+        if "file_bytes" in self._settings:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (self._settings["file_bytes"],) * 2)
+        if "more_open_files" in self._settings:
+            limit = len(list(Path("/proc/self/fd").iterdir())) + self._settings["more_open_files"]
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+
+def give_up_rights():
     "".encode("idna")  # loaded now: the files of the interpreter may be out of reach afterwards
     if os.geteuid() == 0:
         os.setgid(NOBODY)

@@ -7,7 +7,9 @@ import streamfleet as sf
 
 
 def config(**settings):
-    return sf.StreamsConfig.from_mapping({"application.id": "app"} | {k.replace("_", "."): v for k, v in settings.items()})
+    return sf.StreamsConfig.from_mapping(
+        {"application.id": "app"} | {k.replace("_", "."): v for k, v in settings.items()}
+    )
 
 
 def test_text_values_are_parsed():

@@ -21,7 +21,9 @@ def drawn_tree():
 
 
 def test_the_drawing_names_every_error_and_its_parent():
-    classes = {name: cls for name, cls in inspect.getmembers(errors, inspect.isclass) if cls.__module__ == errors.__name__}
+    classes = {
+        name: cls for name, cls in inspect.getmembers(errors, inspect.isclass) if cls.__module__ == errors.__name__
+    }
     tree = drawn_tree()
     assert set(tree) == set(classes)
     for name, parent in tree.items():

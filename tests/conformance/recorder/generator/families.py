@@ -84,7 +84,7 @@ def _config(draw: Draw) -> dict[str, Json]:
     return config
 
 
-def _finished(draw: Draw, graph: Graph, *, steps: int, pace: int, advance_percent: int = 4) -> Json:
+def _finished(draw: Draw, graph: Graph, pace: int) -> Json:
     """Sinks for what the last nodes yield, and a script for the sources."""
     read = {op.get("on") for op in graph.ops} | {op.get("with") for op in graph.ops}
     for node in list(graph.nodes):
@@ -98,8 +98,15 @@ def _finished(draw: Draw, graph: Graph, *, steps: int, pace: int, advance_percen
         "topics": graph.sources | graph.outputs,
         "topology": graph.ops,
         **draw.maybe(10, wall_clock=1000),
-        "steps": inputs.script(draw, graph.sources, steps=steps, pace=pace, advance_percent=advance_percent),
+        "steps": inputs.script(
+            draw, graph.sources, steps=draw.between(10, 24), pace=pace, advance_percent=4, today=_today(graph)
+        ),
     }
+
+
+def _today(graph: Graph) -> int:
+    """A large timestamp. With windows not too large: Java's caches walk through every segment since 0."""
+    return 3_000_000 if any(op["op"] == "windowed_by" for op in graph.ops) else 1_700_000_000_000
 
 
 def _chain(weights: dict[Operator, int], starts: dict[Operator, int], least: int, most: int) -> Callable[[Draw], Json]:
@@ -119,7 +126,7 @@ def _chain(weights: dict[Operator, int], starts: dict[Operator, int], least: int
         if weights in (AGGREGATIONS, WINDOWS) and draw.chance(10):
             # Too small for a few entries. Not where tables read themselves while they are flushed: there Java counts twice.
             config["statestore.cache.max.bytes"] = draw.one(120, 300)
-        return {"config": config, **_finished(draw, graph, steps=draw.between(10, 24), pace=pace)}
+        return {"config": config, **_finished(draw, graph, pace)}
 
     return family
 

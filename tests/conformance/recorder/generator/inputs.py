@@ -13,10 +13,10 @@ SEGMENT_MS = 60_000
 class Clock:
     """Timestamps that mostly go on, sometimes stand still, go back or jump; `pace` sets the size of a step."""
 
-    def __init__(self, draw: Draw, pace: int) -> None:
+    def __init__(self, draw: Draw, pace: int, today: int) -> None:
         self._draw = draw
         self._pace = pace
-        self._now = draw.weighted({0: 5, SEGMENT_MS - 2 * pace: 1, 1_700_000_000_000: 1, 5: 3})
+        self._now = draw.weighted({0: 5, SEGMENT_MS - 2 * pace: 1, today: 1, 5: 3})
 
     def next(self) -> int:
         draw, pace = self._draw, self._pace
@@ -71,10 +71,11 @@ def script(
     steps: int,
     pace: int,
     advance_percent: int = 0,
+    today: int = 1_700_000_000_000,
     value_of: Callable[[Draw, Json], Json] = content,
 ) -> list[Json]:
     """Steps that write to `topics` (name -> {key, value}), and move the wall clock in `advance_percent` of them."""
-    clock = Clock(draw, pace)
+    clock = Clock(draw, pace, today)
     names = sorted(topics)
     found: list[Json] = []
     for _ in range(steps):

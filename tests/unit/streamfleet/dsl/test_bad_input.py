@@ -73,14 +73,18 @@ def test_unlimited_windows_cannot_be_emitted_on_close():
 
 def test_too_short_retention_names_store_and_windows():
     windowed = source()[1].group_by_key().windowed_by(sf.TimeWindows(10, 5))
-    with pytest.raises(sf.OptionError, match=r"window store w would keep its rows for 14 ms, but TimeWindows.* needs 15 ms"):
+    with pytest.raises(
+        sf.OptionError, match=r"window store w would keep its rows for 14 ms, but TimeWindows.* needs 15 ms"
+    ):
         windowed.count(materialized=sf.Materialized("w", retention=14))
 
 
 def test_a_store_of_the_wrong_kind_is_refused():
     builder, stream = source()
     stream.group_by_key().count(materialized=sf.Materialized(sf.Stores.session("s", 10)))
-    with pytest.raises(sf.OptionError, match="store s .* keeps its result in a key-value store; make it with Stores.key_value"):
+    with pytest.raises(
+        sf.OptionError, match="store s .* keeps its result in a key-value store; make it with Stores.key_value"
+    ):
         builder.build()
 
 
@@ -131,7 +135,9 @@ class _Silent(sf.Processor):
 
 def test_a_supplier_that_returns_one_instance_twice_names_the_operator():
     shared = _Silent()
-    with pytest.raises(sf.OptionError, match=r"operator process \(KSTREAM-PROCESSOR-0000000001\) returned one instance twice"):
+    with pytest.raises(
+        sf.OptionError, match=r"operator process \(KSTREAM-PROCESSOR-0000000001\) returned one instance twice"
+    ):
         source()[1].process(lambda: shared)
 
 
@@ -150,7 +156,9 @@ def test_overlapping_sources_are_refused():
     builder = sf.StreamsBuilder()
     builder.stream(["a", "b"]).to("x")
     builder.stream(["b", "c"]).to("y")
-    with pytest.raises(sf.TopologyError, match="read overlapping but not equal sets of topics; read b in one stream only"):
+    with pytest.raises(
+        sf.TopologyError, match="read overlapping but not equal sets of topics; read b in one stream only"
+    ):
         builder.build()
 
 
@@ -185,7 +193,9 @@ def test_an_operator_that_raises_is_named_with_the_record():
 def test_an_undecodable_value_is_named_with_the_record():
     builder, stream = source()
     stream.to("out")
-    with pytest.raises(sf.DeserializationError, match=r"value.*topic in, partition 0, offset 0.*check value_serde") as caught:
+    with pytest.raises(
+        sf.DeserializationError, match=r"value.*topic in, partition 0, offset 0.*check value_serde"
+    ) as caught:
         run(builder, b"k", b"\xff\xfe")
     assert isinstance(caught.value.__cause__, Exception)
 
@@ -211,7 +221,9 @@ def test_a_negative_timestamp_is_refused_with_the_record():
 
     builder = sf.StreamsBuilder()
     builder.stream("in", timestamp_extractor=Negative()).to("out")
-    with pytest.raises(sf.TimestampError, match=r"timestamp -7 .*topic in, partition 0, offset 0.*set another timestamp"):
+    with pytest.raises(
+        sf.TimestampError, match=r"timestamp -7 .*topic in, partition 0, offset 0.*set another timestamp"
+    ):
         run(builder, b"k", b"v")
 
 

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 import streamfleet as sf
 
 inputs = st.lists(
-    st.tuples(st.just("in"), st.sampled_from(["a", "b", "c", None]), st.sampled_from(["x", "yy", None]), st.integers(0, 90)),
+    st.tuples(
+        st.just("in"), st.sampled_from(["a", "b", "c", None]), st.sampled_from(["x", "yy", None]), st.integers(0, 90)
+    ),
     max_size=30,
 )
 slow = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -31,7 +33,9 @@ def app(kind):
         windowed = stream.group_by_key().windowed_by(sf.TimeWindows(20, 1000, advance=5))
         windowed.count(materialized=sf.Materialized("windowed", kind=kind)).to_stream().to("windowed")
         sessions = stream.group_by_key().windowed_by(sf.SessionWindows(7, 100))
-        sessions.reduce(lambda a, b: f"{a}{b}", materialized=sf.Materialized("sessions", kind=kind)).to_stream().to("sessions")
+        sessions.reduce(lambda a, b: f"{a}{b}", materialized=sf.Materialized("sessions", kind=kind)).to_stream().to(
+            "sessions"
+        )
         counts.group_by(lambda k, n: (str(n % 2), n), value_serde=sf.serdes.long()).reduce(
             lambda a, b: a + b, lambda a, b: a - b, store="sums"
         )

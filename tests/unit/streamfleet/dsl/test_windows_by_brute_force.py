@@ -83,7 +83,9 @@ def test_sessions_are_the_runs_of_records_within_the_gap(run, pairs, gap, kind):
 @given(records, st.integers(1, 30), st.integers(0, 30), kinds, st.sampled_from([0, 10**6]))
 def test_emitting_on_close_gives_each_closed_window_once_with_its_final_count(run, pairs, size, grace, kind, cache):
     def build(builder):
-        windowed = builder.stream("in").group_by_key(key_serde=sf.serdes.string()).windowed_by(sf.TimeWindows(size, grace))
+        windowed = (
+            builder.stream("in").group_by_key(key_serde=sf.serdes.string()).windowed_by(sf.TimeWindows(size, grace))
+        )
         kept = sf.Materialized("c", kind=kind, retention=None if kind == "in_memory" else FOREVER)
         final = windowed.emit_strategy(sf.EmitStrategy.ON_WINDOW_CLOSE).count(materialized=kept)
         final.to_stream().to("out", value_serde=sf.serdes.long())

@@ -1,5 +1,7 @@
 """Snapshots: taken over by a task that has nothing, refused when anything does not fit, and never half taken."""
 
+import contextlib
+
 import pytest
 
 from streamfleet.records import RawRecord
@@ -145,10 +147,8 @@ def test_a_kill_at_any_write_of_the_take_over_leaves_nothing_or_all(new_task, ro
                 return original(self, *args)
 
             monkeypatch.setattr(engine_rows.RocksDBEngine, verb, dying)
-        try:
+        with contextlib.suppress(KeyboardInterrupt):
             opened(task, root)
-        except KeyboardInterrupt:
-            pass
         monkeypatch.undo()
         assert content(opened(task, root)) == EXPECTED
         task.state.close()

@@ -56,7 +56,9 @@ def test_a_pattern_source_takes_the_topics_that_match():
 
 def test_a_join_gives_the_repartition_topic_the_partitions_of_the_table():
     builder = sf.StreamsBuilder()
-    builder.stream("in").select_key(lambda k, v: v).join(builder.table("t"), lambda left, right: left, name="j").to("out")
+    builder.stream("in").select_key(lambda k, v: v).join(builder.table("t"), lambda left, right: left, name="j").to(
+        "out"
+    )
     plan = builder.build().plan({"in": 2, "t": 6}, CONFIG)
     assert plan.internal_topics["app-j-repartition"].partitions == 6
 

@@ -73,7 +73,10 @@ def test_a_supplier_brings_its_stores(topology):
         (lambda t: t.add_source("src", "x"), "processor src is already added"),
         (lambda t: t.add_source("other", "in"), "topic in of source other has already been registered by source src"),
         (lambda t: t.add_source("other", []), "source other reads no topic"),
-        (lambda t: t.add_source("other", re.compile("i.*")), "pattern i.* of source other matches a topic of source src"),
+        (
+            lambda t: t.add_source("other", re.compile("i.*")),
+            "pattern i.* of source other matches a topic of source src",
+        ),
         (lambda t: t.add_processor("p", Echo), "node p has no parent"),
         (lambda t: t.add_processor("p", Echo, "nope"), "parent node nope of p is unknown"),
         (lambda t: t.add_sink("k", "out", "src").add_processor("p", Echo, "k"), "sink k cannot be the parent of p"),
