@@ -90,13 +90,16 @@ class TaskContext:
         callback: Punctuator,
         start_ms: int | None,
     ) -> Cancellable:
+        is_by_stream_time = punctuation_type is PunctuationType.STREAM_TIME
+        now_ms = self.stream_time if is_by_stream_time else self._clock.now_ms()
         if start_ms is not None:
             due_ms = start_ms
-        elif punctuation_type is PunctuationType.STREAM_TIME:
-            due_ms = 0  # as soon as there is a record, then at multiples of the interval
         else:
-            due_ms = self._clock.now_ms() + interval_ms
+            # By stream time as soon as there is a record, then at multiples of the interval.
+            due_ms = 0 if is_by_stream_time else now_ms + interval_ms
         schedule = PunctuationSchedule(operator, due_ms, interval_ms, callback)
+        if start_ms is not None and start_ms < now_ms:
+            schedule.advance_past(now_ms)  # a start in the past only sets the rhythm
         self.punctuations[punctuation_type].add(schedule)
         return schedule
 

@@ -7,7 +7,6 @@ can be wrong, besides the failpoints of the ledger's own worker (values are uniq
     --user-fault raise_once:VALUE   ... only the first time
     --user-fault sleep:VALUE:S      it sleeps that long, the first time
     --user-fault hog:VALUE          it sets a limit to the memory of the process, and takes all there is
-    --user-fault starve:VALUE       ... and gives it back when there is no more
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class UserFault:
     @classmethod
     def parse(cls, text: str) -> UserFault:
         kind, value, *rest = text.split(":")
-        if kind not in ("raise", "raise_once", "sleep", "hog", "starve"):
+        if kind not in ("raise", "raise_once", "sleep", "hog"):
             raise ValueError(f"no such fault: {text}")
         return cls(kind, int(value), *map(float, rest))
 
@@ -65,20 +64,15 @@ class FaultyOperator:
         structlog.get_logger(__name__).warning("user fault acts", fault=str(fault))
         if fault.kind == "sleep":
             time.sleep(fault.seconds)
-        elif fault.kind in ("hog", "starve"):
-            self._take_everything(gives_back=fault.kind == "starve")
+        elif fault.kind == "hog":
+            self._take_everything()
         else:
             raise ValueError(f"cannot bear {value}")
 
-    def _take_everything(self, *, gives_back: bool) -> None:
+    def _take_everything(self) -> None:
         _limit_memory()
-        try:
-            while True:
-                self._hoard.append(bytearray(HOG_BYTES))
-        except MemoryError:
-            if gives_back:
-                self._hoard.clear()
-            raise
+        while True:
+            self._hoard.append(bytearray(HOG_BYTES))
 
 
 def faulty_topology(faults: list[UserFault]) -> sf.Topology:

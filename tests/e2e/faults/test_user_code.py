@@ -83,18 +83,6 @@ def test_F13_a_worker_without_memory_ends_like_a_killed_one(tmp_path):
         ledger.finish()
 
 
-def test_F13_a_record_for_which_memory_ran_out_is_not_left_out_as_a_bad_one(tmp_path):
-    with reduced_ledger(tmp_path) as ledger:
-        greedy = ledger.records[len(ledger.records) // 2]
-        fault = ("--user-fault", f"starve:{greedy.value}", "--processing", "continue")
-        worker = ledger.doomed(*fault)
-        ledger.write_some(0.8)
-        ends_with(worker, FAILED)
-        worker.start()
-        ledger.write_rest()
-        ledger.finish()
-
-
 def test_F14_a_record_that_fails_again_and_again_is_named_and_holds_up_only_its_partition(tmp_path):
     with reduced_ledger(tmp_path) as ledger:
         poison = next(record for record in ledger.records[len(ledger.records) // 2 :] if record.partition == 0)

@@ -22,7 +22,10 @@ NOBODY = 65534
 
 def main(settings):
     renderer = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
-    structlog.configure(processors=[renderer], logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    structlog.configure(
+        processors=[structlog.processors.TimeStamper(), renderer],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
     config = sf.StreamsConfig(
         application_id=settings["app"],
         bootstrap_servers=settings["bootstrap"],

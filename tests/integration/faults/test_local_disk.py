@@ -307,7 +307,7 @@ def test_F49_a_full_disk_ends_the_app_and_what_was_committed_is_restored(app, op
     for round_ in range(60):
         if process.wait(0.5):
             break
-        long_keys = [(f"{round_}-{n}-" + "k" * 9000, COLOURS[n % len(COLOURS)]) for n in range(100)]
+        long_keys = [(f"{round_}-{n}-" + "k" * 9000, COLOURS[n % len(COLOURS)]) for n in range(500)]
         app.bench.write(app.source, long_keys)
         app.expect(long_keys)
     assert_said(process.outcome(), "StateStoreError", "File too large", "free some disk space", f"{app.bench.app}/")

@@ -7,6 +7,7 @@ import pytest
 
 from streamfleet import serdes
 from streamfleet.errors import OptionError
+from streamfleet.records import ValueAndTimestamp
 from streamfleet.state.stores import Stores
 
 
@@ -109,3 +110,42 @@ def test_the_changelog_of_duplicates_is_not_compacted():
     builder = Stores.window("s", 100, 10, retain_duplicates=True, logging={"min.insync.replicas": "2"})
     assert builder.log_config == {"cleanup.policy": "delete", "min.insync.replicas": "2"}
     assert Stores.window("s", 100, 10).log_config == {}
+
+
+@pytest.mark.parametrize(
+    ("supplier", "timestamp"),
+    [
+        (Stores.key_value("s"), -1),
+        (Stores.key_value("s", kind="in_memory"), 7),
+        (Stores.timestamped_key_value("s"), 7),
+        (Stores.lru("s", 5), 7),
+    ],
+)
+def test_a_plain_store_on_disk_forgets_the_timestamps_of_a_table(new_task, tmp_path, supplier, timestamp):
+    task = new_task(supplier.for_table())
+    task.store.put("a", ValueAndTimestamp("1", 7))
+    assert task.store.get("a") == ValueAndTimestamp("1", timestamp)
+    assert [(r.key, r.value, r.timestamp) for r in task.context.logged] == [(b"a", b"1", 7)]
+    other = task.restored(tmp_path / "other")
+    assert list(other.store.all()) == [("a", ValueAndTimestamp("1", timestamp))]
+    other.close()
+
+
+def test_a_cache_remembers_a_timestamp_that_the_rows_below_forget(new_task):
+    task = new_task(Stores.key_value("s", caching=True).for_table())
+    task.store.put("a", ValueAndTimestamp("1", 7))
+    task.flush()
+    assert task.store.get("a") == ValueAndTimestamp("1", 7)
+
+
+@pytest.mark.parametrize("builder", [Stores.window("s", 500, 10), Stores.session("s", 500)])
+def test_the_changelog_of_a_windowed_store_can_be_kept_for_another_time_than_its_rows(builder):
+    assert builder.retention_ms == 500
+    changed = builder.with_logged_retention(20)
+    assert (changed.retention_ms, changed.retention) == (20, 500)
+
+
+def test_only_plain_stores_of_duplicates_have_a_changelog_without_compaction():
+    plain = Stores.window("s", 500, 10, retain_duplicates=True)
+    assert plain.log_config == {"cleanup.policy": "delete"}
+    assert plain.timestamped().log_config == {}

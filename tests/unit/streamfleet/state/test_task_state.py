@@ -224,3 +224,20 @@ def test_memory_engine_is_shared_by_the_stores_of_a_task(new_task):
     task = new_task(Stores.key_value("a", kind="in_memory"), Stores.key_value("b", kind="in_memory"))
     assert isinstance(task.context.engines["in_memory"], MemoryEngine)
     assert list(task.context.engines) == ["in_memory"]
+
+
+def test_a_failed_flush_does_not_keep_later_stores_from_being_flushed(new_task):
+    task = new_task(Stores.key_value("one", caching=True), Stores.key_value("two", caching=True))
+    one, two = task.state.stores.values()
+    flushed = []
+
+    def fail(*_):
+        raise RuntimeError("downstream")
+
+    one.set_flush_listener(fail, send_old_values=False)
+    two.set_flush_listener(lambda *update: flushed.append(update), send_old_values=False)
+    one.put("a", "1")
+    two.put("b", "2")
+    with pytest.raises(StateStoreError, match="the cache of store one could not be flushed: downstream"):
+        task.flush()
+    assert flushed == [("b", "2", None, 0)]

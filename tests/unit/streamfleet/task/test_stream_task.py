@@ -207,6 +207,16 @@ def test_anchored_schedule_waits_for_its_start(task_of, clock):
     assert fired == [1300, 1360]
 
 
+def test_a_start_in_the_past_only_sets_the_rhythm_of_a_schedule(task_of, clock):
+    fired: list[int] = []
+    kind = PunctuationType.WALL_CLOCK_TIME
+    task = task_of(begin=lambda step: step.context.schedule(100, kind, fired.append, start=250))
+    for _ in range(4):
+        clock.advance(30)
+        task.punctuate_wall_clock()
+    assert fired == [1060]
+
+
 def test_punctuator_changes_stores_at_the_time_of_the_punctuation(task_of, producer, raw):
     def begin(step):
         store = step.context.get_state_store("counts")

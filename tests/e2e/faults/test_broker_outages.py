@@ -1,0 +1,60 @@
+"""The only broker dies and comes back, or is not there yet. Rows F21 and F22: workers wait, stay small, and go on by themselves."""
+
+import time
+from pathlib import Path
+
+from tests.e2e.faults.reduced_ledger import reduced_ledger
+from tests.ledger.bench import NODE
+
+AWAY_SECONDS = 20
+RECOVERY_SECONDS = 15
+MOST_GROWTH_BYTES = 64 * 2**20
+
+
+def test_F21_workers_outlive_a_broker_that_is_down_for_a_while(tmp_path):
+    with reduced_ledger(tmp_path, records_per_key=400) as ledger:
+        began = time.time()
+        workers = [ledger.started(), ledger.started()]
+        ledger.wait_until_running(began)
+        ledger.bench.write_in_background(AWAY_SECONDS + 6)
+        _for_seconds(4)
+        before = [_resident_bytes(worker) for worker in workers]
+        ledger.bench.broker.kill_node(NODE)
+        _for_seconds(AWAY_SECONDS)
+        assert all(worker.is_running for worker in workers), [worker.tail() for worker in workers]
+        growth = [_resident_bytes(worker) - size for worker, size in zip(workers, before, strict=True)]
+        ledger.bench.broker.start_node(NODE)
+        back = time.time()
+        ledger.bench._writer.join(60)
+        ledger.bench.wait_until_caught_up(RECOVERY_SECONDS)
+        print(f"caught up {time.time() - back:.1f} s after the broker was back; workers grew by {growth} bytes")
+        ledger.finish()
+        assert max(growth) < MOST_GROWTH_BYTES
+
+
+def test_F22_workers_wait_for_a_broker_that_comes_later(tmp_path):
+    with reduced_ledger(tmp_path) as ledger:
+        ledger.bench.broker.kill_node(NODE)
+        workers = [ledger.started(), ledger.started()]
+        _for_seconds(AWAY_SECONDS)
+        assert all(worker.is_running for worker in workers), [worker.tail() for worker in workers]
+        assert all(_says_that_it_waits(worker) for worker in workers), [worker.tail() for worker in workers]
+        ledger.bench.broker.start_node(NODE)
+        ledger.wait_until_running(time.time() - AWAY_SECONDS)
+        ledger.write_rest()
+        ledger.finish()
+
+
+def _for_seconds(seconds):
+    """The length of the outage is the fault itself."""
+    time.sleep(seconds)
+
+
+def _says_that_it_waits(worker):
+    return any("broker" in event["event"] for event in worker.events() if event.get("level") in ("warning", "info"))
+
+
+def _resident_bytes(worker):
+    status = Path(f"/proc/{worker.process.pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) * 1024
