@@ -9,7 +9,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 CHROMIUM := $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
-SCENARIOS ?= tests/conformance/scenarios
+SCENARIOS ?= tests/conformance/scenarios tests/conformance/scenarios-recorded
 SEED ?= 1
 SECONDS ?= 120
 GUARANTEE ?= exactly_once_v2
@@ -52,7 +52,7 @@ check: setup ## lint, format, types, layers, unit tests (under two minutes)
 	@$(PY) -m pytest tests/unit tests/conformance --ignore=tests/conformance/test_conformance.py -q
 
 conformance: setup ## recorded behaviour of Java Kafka Streams; SCENARIOS=<directory> for another recording
-	@echo "== conformance: $(SCENARIOS)"; $(PY) tests/conformance/run.py $(SCENARIOS)
+	@for directory in $(SCENARIOS); do echo "== conformance: $$directory"; $(PY) tests/conformance/run.py $$directory; done
 
 integration: setup ## tests on a real broker (started and stopped by the tests)
 	@echo "== integration"; $(PY) -m pytest tests/integration -q $(if $(CHROMIUM),,-m "not browser")

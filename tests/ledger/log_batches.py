@@ -93,6 +93,17 @@ def committed_transactions(batches: Iterable[WrittenBatch]) -> list[Transaction]
     return found
 
 
+def open_transactions(batches: Iterable[WrittenBatch]) -> dict[int, int]:
+    """Producers whose last transaction has no marker, with its first offset."""
+    found: dict[int, int] = {}
+    for batch in batches:
+        if batch.marker is not None:
+            found.pop(batch.producer_id, None)
+        elif batch.is_transactional:
+            found.setdefault(batch.producer_id, batch.first_offset)
+    return found
+
+
 def check_owners(where: str, transactions: list[Transaction]) -> list[Anomaly]:
     """`transactions` are in the order of their markers."""
     anomalies: list[Anomaly] = []

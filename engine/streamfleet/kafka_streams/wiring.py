@@ -153,7 +153,7 @@ class Wiring:
         )
 
     def _smallest_limit(self, plan: TopologyPlan) -> int | None:
-        """Of the topics the app writes to. One that it may write but not describe is left out: its limit is for the broker to tell."""
+        """Of the topics the app writes to. One that it may write but not describe is left out: the broker tells its limit."""
         outputs = {topic for part in plan.sub_topologies.values() for topic in part.sinks}
         if self._config.dead_letter_topic is not None:
             outputs.add(self._config.dead_letter_topic)

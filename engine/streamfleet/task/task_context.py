@@ -92,12 +92,9 @@ class TaskContext:
     ) -> Cancellable:
         is_by_stream_time = punctuation_type is PunctuationType.STREAM_TIME
         now_ms = self.stream_time if is_by_stream_time else self._clock.now_ms()
-        if start_ms is not None:
-            due_ms = start_ms
-        else:
-            # By stream time as soon as there is a record, then at multiples of the interval.
-            due_ms = 0 if is_by_stream_time else now_ms + interval_ms
-        schedule = PunctuationSchedule(operator, due_ms, interval_ms, callback)
+        # By stream time as soon as there is a record, then at multiples of the interval; by the clock after one interval.
+        own_start_ms = 0 if is_by_stream_time else now_ms + interval_ms
+        schedule = PunctuationSchedule(operator, own_start_ms if start_ms is None else start_ms, interval_ms, callback)
         if start_ms is not None and start_ms < now_ms:
             schedule.advance_past(now_ms)  # a start in the past only sets the rhythm
         self.punctuations[punctuation_type].add(schedule)

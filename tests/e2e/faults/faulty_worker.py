@@ -87,6 +87,14 @@ def faulty_topology(faults: list[UserFault]) -> sf.Topology:
         return app.topology()
 
 
+class AnnouncedStreams(KafkaStreams):
+    """Says when it is started: the process hears signals by then, and may be asked to end."""
+
+    def start(self) -> None:
+        structlog.get_logger(__name__).info("worker started")
+        super().start()
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="run the ledger app, with faults")
     parser.add_argument("--bootstrap", required=True)
@@ -113,7 +121,7 @@ def main() -> int:
         max_poll_interval_ms=options.max_poll_interval_ms,
     )
     topology = faulty_topology(options.user_fault)
-    streams = KafkaStreams(topology, settings, failpoints=ActingFailpoints(options.failpoint))
+    streams = AnnouncedStreams(topology, settings, failpoints=ActingFailpoints(options.failpoint))
     if options.replace_threads:
         streams.set_uncaught_exception_handler(lambda error: UncaughtResponse.REPLACE_THREAD)
     worker = Worker(topology, settings, WorkerSettings(http=None, grace_seconds=options.grace_seconds), streams=streams)

@@ -30,41 +30,27 @@ KILLED = -9
 FAILED = 1
 
 
-class FaultyWorker(Worker):
-    """Runs faulty_worker.py, whose options are given to `start`."""
-
-    started_at = 0.0
-
-    def start(self, *extra: str) -> None:
-        self.started_at = time.time()
-        super().start(*extra)
-
-    def is_settled(self) -> bool:
-        """Ended, or so far that it hears signals: while it imports its modules it would die of the first one."""
-        return not self.is_running or bool(events_of(self, "state changed", self.started_at))
-
-
 @dataclass
 class ReducedLedger:
     bench: Bench
     records: list[LedgerRecord]
 
-    def worker(self) -> FaultyWorker:
-        """A new one, not started."""
+    def worker(self) -> Worker:
+        """A new one, not started. Options of faulty_worker.py are given to its `start`."""
         fleet = self.bench.fleet
         name = f"worker-{len(fleet.workers) + 1}"
         command = [sys.executable, "-m", "tests.e2e.faults.faulty_worker", "--bootstrap", fleet.bootstrap]
         command += ["--app", fleet.application_id, "--guarantee", fleet.guarantee]
-        worker = FaultyWorker(name, fleet.directory / name, command)
+        worker = Worker(name, fleet.directory / name, command)
         fleet.workers.append(worker)
         return worker
 
-    def started(self, *options: str) -> FaultyWorker:
+    def started(self, *options: str) -> Worker:
         worker = self.worker()
         worker.start(*options)
         return worker
 
-    def doomed(self, *options: str) -> FaultyWorker:
+    def doomed(self, *options: str) -> Worker:
         """A worker whose end is part of the plan."""
         worker = self.started(*options)
         worker.must_live = False
@@ -81,7 +67,7 @@ class ReducedLedger:
     def write_rest(self, seconds: float = 0.0) -> None:
         self.bench.write(self.records[len(self.bench.written) :], seconds)
 
-    def write_until_it_ends(self, worker: FaultyWorker, most: float = 0.9) -> None:
+    def write_until_it_ends(self, worker: Worker, most: float = 0.9) -> None:
         """A few records at a time, so that there are many commits before that share of all records is written."""
         end = int(len(self.records) * most)
         while worker.is_running and len(self.bench.written) < end:
@@ -91,9 +77,6 @@ class ReducedLedger:
 
     def finish(self) -> None:
         """Wait until everything is processed, close the workers, and see that nothing is lost, repeated, out of order or torn."""
-        for worker in self.bench.fleet.workers:
-            assert isinstance(worker, FaultyWorker)
-            wait_for(worker.is_settled, f"{worker.name} has started")
         anomalies = self.bench.finish()
         assert not anomalies, "\n".join(str(anomaly)[:2000] for anomaly in anomalies[:20])
 

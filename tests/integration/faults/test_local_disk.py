@@ -1,16 +1,12 @@
 """Local state that is damaged, full, foreign, forbidden or in use: never taken for good, and never the only copy."""
 
-import json
 import os
 import shutil
-import stat
-import subprocess
-import sys
-from pathlib import Path
 
 import msgspec
 import pytest
 from tests.integration.faults.conftest import COLOURS, KEYS, failure_of, is_one_sentence, wait_for
+from tests.integration.faults.limited_process import LimitedProcess, assert_said, open_directory
 from tests.integration.faults.limited_worker import NOBODY
 
 import streamfleet as sf
@@ -20,7 +16,7 @@ from streamfleet.state import engine_rows
 from streamfleet.state.rocksdb_engine import RocksDBEngine
 
 ALL = len(KEYS) * len(COLOURS)
-ROOT = Path(__file__).parents[3]
+__all__ = ["open_directory"]  # a fixture
 
 
 def corrupted_tasks(streams):
@@ -237,82 +233,7 @@ def test_F54_state_of_a_newer_version_is_refused(app):
     app.run_until_counted()
 
 
-# --- F49, F53 ---
-
-
-class LimitedProcess:
-    """A process with less than the app needs. `outcome()` is what it said at its end."""
-
-    def __init__(self, app, state_dir, **limits):
-        settings = {
-            "app": app.bench.app,
-            "bootstrap": app.bench.bootstrap,
-            "source": app.source,
-            "outputs": app.outputs,
-            "state_dir": str(state_dir),
-            **limits,
-        }
-        self._log = app.bench.directory / "limited.log"
-        with self._log.open("w") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.integration.faults.limited_worker", json.dumps(settings)],
-                cwd=ROOT,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-
-    def wait(self, seconds):
-        """Whether it has ended by then."""
-        try:
-            self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
-
-    def outcome(self, timeout_seconds=40):
-        with self._process as process:
-            if not self.wait(timeout_seconds):
-                process.kill()
-                raise AssertionError(f"it still runs: {self._log.read_text()[-6000:]}")
-            said = process.stdout.read()
-        assert said, self._log.read_text()[-6000:]
-        return json.loads(said.splitlines()[-1])
-
-
-@pytest.fixture
-def open_directory(app):
-    """A state directory that an unprivileged process may use."""
-    directory = app.bench.directory / "w"
-    directory.mkdir()
-    for path in [directory, *list(directory.parents)[:3]]:
-        path.chmod(path.stat().st_mode | stat.S_IXOTH | stat.S_IROTH)
-    if os.geteuid() == 0:
-        os.chown(directory, NOBODY, NOBODY)
-    return directory
-
-
-def assert_said(outcome, kind, *words):
-    """It ended by itself, with one typed sentence that names what to look at."""
-    assert not outcome["stopped"] and kind in outcome["kinds"], outcome
-    message = outcome["message"]
-    assert "\n" not in message and "; " in message
-    assert all(word in message for word in words), message
-
-
-def test_F49_a_full_disk_ends_the_app_and_what_was_committed_is_restored(app, open_directory):
-    """With files that cannot grow: the state is flushed, in vain, when the write buffers are full."""
-    process = LimitedProcess(app, open_directory, at="after_store_write", file_bytes=200_000)
-    for round_ in range(60):
-        if process.wait(0.5):
-            break
-        long_keys = [(f"{round_}-{n}-" + "k" * 9000, COLOURS[n % len(COLOURS)]) for n in range(500)]
-        app.bench.write(app.source, long_keys)
-        app.expect(long_keys)
-    assert_said(process.outcome(), "StateStoreError", "File too large", "free some disk space", f"{app.bench.app}/")
-    app.write(ALL)
-    app.run_until_counted()
+# --- F53 ---
 
 
 def test_F53_a_state_directory_without_rights_is_refused(app, open_directory):

@@ -2,7 +2,14 @@
 
 import struct
 
-from tests.ledger.log_batches import Transaction, WrittenBatch, check_owners, committed_transactions, parse_batches
+from tests.ledger.log_batches import (
+    Transaction,
+    WrittenBatch,
+    check_owners,
+    committed_transactions,
+    open_transactions,
+    parse_batches,
+)
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 TRANSACTIONAL, CONTROL = 0x10, 0x20
@@ -49,6 +56,10 @@ def test_an_aborted_transaction_beside_a_committed_one_is_no_second_owner():
 def test_two_committed_transactions_that_overlap_are_two_owners():
     batches = [data(0, 1), data(1, 2), marker(2, 2), marker(3, 1)]
     assert [a.kind for a in check_owners("log", committed_transactions(batches))] == ["two owners"]
+
+
+def test_a_transaction_without_marker_is_open_since_its_first_batch():
+    assert open_transactions([data(0, 1), marker(1, 1), data(2, 1), data(3, 2), data(4, 1), marker(5, 2)]) == {1: 2}
 
 
 def test_a_commit_of_an_older_epoch_is_a_second_owner():

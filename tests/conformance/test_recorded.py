@@ -1,0 +1,19 @@
+"""The engine against the recordings of generated scenarios: chains of operators that nobody thought of."""
+
+from pathlib import Path
+
+import pytest
+from tests.conformance import results, scenario
+
+FILES = scenario.files_in(Path(__file__).parent / "scenarios-recorded")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_engine_does_what_java_did_with_a_generated_scenario(path):
+    result = results.judge(scenario.load(path), None, includes_later=False)
+    differences = {level.value: found for level, found in result.levels.items() if found}
+    assert (result.verdict, result.note, differences) == (results.Verdict.PASSED, "", {})
+
+
+def test_every_family_has_recordings():
+    assert len({path.name.partition("-fuzz-")[0] for path in FILES}) == 13
