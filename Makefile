@@ -16,7 +16,7 @@ GUARANTEE ?= exactly_once_v2
 # What is installed is known by the text of the two files that decide it, and by the interpreter.
 STAMP = $(VENV)/.installed-$(shell cat pyproject.toml requirements.lock | $(PYTHON) -c 'import hashlib,sys; print(hashlib.sha256(sys.version.encode()+sys.stdin.buffer.read()).hexdigest()[:16])')
 
-.PHONY: help setup up down test check conformance integration ledger e2e bench lock clean
+.PHONY: help setup up down test check conformance integration ledger e2e bench record lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -66,6 +66,11 @@ e2e: setup ## the long sets on a real broker: ten seeds, both guarantees, defect
 
 bench: setup ## how fast state is restored: a million keys from a changelog, on a broker of its own
 	@echo "== bench: restore"; $(PY) tests/bench/restore_rate.py
+
+record: setup ## record random scenarios with Java Kafka Streams and compare (Java 17, Maven); SEED=1 COUNT=100
+	@rm -rf build/fuzz && $(PY) tests/conformance/recorder/generate.py build/fuzz/in --seed $(or $(SEED),1) --count $(or $(COUNT),100)
+	@tests/conformance/recorder/record.sh build/fuzz/in build/fuzz/out || true  # a few hit the time limit, and are named
+	@$(PY) tests/conformance/run.py build/fuzz/out
 
 lock: setup ## resolve pyproject.toml anew into requirements.lock (after changing dependencies)
 	@echo "== lock"; $(VENV)/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
