@@ -1,8 +1,10 @@
 """librdkafka's errors become ours, in one place. Used by every adapter around every call that can fail.
 
-Three shapes leave confluent-kafka's calls, all seen on a real broker:
+Four shapes leave confluent-kafka's calls, all seen on a real broker:
 - KafkaException with a KafkaError inside;
 - SystemError with the KafkaException as its cause, when a Python callback ran in the same call;
+- SystemError that says only "returned NULL without setting an exception", out of flush() of a producer that was fenced
+  meanwhile: the client is dead, and has forgotten to say of what;
 - a bare KafkaError, raised by flush() and poll() once the client is dead. It is not a BaseException, so that neither
   `except Exception` nor `except BaseException` sees it: it can only be caught by an `except` without a class.
 """
@@ -64,6 +66,7 @@ _UNAVAILABLE = {
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
 }
+_FORGOTTEN = "returned NULL without setting an exception"
 
 
 def is_unavailable(error: KafkaError) -> bool:
@@ -99,6 +102,8 @@ def call_client(doing: str, call: Callable[..., T], *arguments: Any, translate: 
 
 def _kafka_error(raised: object) -> KafkaError | None:
     if isinstance(raised, SystemError):
+        if raised.__cause__ is None and raised.__context__ is None and _FORGOTTEN in str(raised):
+            return KafkaError(KafkaError._FATAL, str(raised))  # noqa: SLF001
         raised = raised.__cause__ or raised.__context__
     if isinstance(raised, KafkaException) and raised.args and isinstance(raised.args[0], KafkaError):
         return raised.args[0]

@@ -104,14 +104,19 @@ def test_F50_damaged_state_is_wiped_and_restored_and_nothing_is_lost(app, damage
 
 
 def test_F50_damage_found_by_an_operator_is_no_matter_of_the_processing_handler(app):
-    app.write(ALL)
+    # So many keys that most are not in a block that opening the database has read already.
+    records = [(f"key-{n:05}", COLOURS[n % len(COLOURS)]) for n in range(3000)]
+    app.bench.write(app.source, records)
+    app.expect(records)
     app.run_until_counted()
     with app.running(processing_handler="continue") as streams:
         for directory in app.task_directories():
             for path in directory.glob("*.sst"):
                 path.write_bytes(bytes(path.stat().st_size))
-        app.write(ALL)
+        app.bench.write(app.source, records)
+        app.expect(records)
         app.wait_until_counted()
+        assert corrupted_tasks(streams) > 0
         assert streams.metrics().dropped_records_total == 0
 
 

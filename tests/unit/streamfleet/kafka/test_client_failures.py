@@ -66,6 +66,15 @@ def test_what_is_no_exception_is_caught_as_well():
     assert caught.value.__context__ is caught.value.__cause__ or caught.value.__context__ is None
 
 
+def test_a_client_that_died_without_saying_of_what_is_a_fatal_error():
+    def call():
+        raise SystemError("<built-in method flush of cimpl.Producer object> returned NULL without setting an exception")
+
+    with pytest.raises(KafkaClientError) as caught:
+        call_client("flushing", call)
+    assert caught.value.code == "_FATAL"
+
+
 @pytest.mark.parametrize("error", [ValueError("x"), BufferError("full"), KeyboardInterrupt(), SystemError("other")])
 def test_other_errors_pass_unchanged(error):
     def call():
