@@ -2,7 +2,7 @@
 
 Every node of the interpreter reports here what its processor raised, and so do punctuators. The innermost node is
 asked first and alone: an error that a handler has answered with FAIL is passed on untouched by the nodes above, and so
-is one that is not about the record (TaskInterruptedError): leaving the record out would only lose it. An
+is one that is not about the record (TaskInterruptedError, no memory left): leaving the record out would only lose it. An
 error that says already which record and sink it is about (a result that cannot be sent) stays as it is; any other is
 wrapped into a ProcessingError.
 """
@@ -69,7 +69,7 @@ class ProcessingFailures:
 
     def handle(self, operator: str, record: Record[Any, Any] | None, error: Exception) -> None:
         """Return if the record is to be left out, raise if the task is to fail."""
-        if error is self._decided or isinstance(error, TaskInterruptedError):
+        if error is self._decided or isinstance(error, TaskInterruptedError | MemoryError):
             raise error
         result = self._ask(operator, record, error)
         self._environment.sender.send_dead_letters(operator, result.dead_letters)

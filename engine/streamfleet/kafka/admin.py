@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 ATTEMPT_TIMEOUT_MS = 5_000
 """One attempt waits no longer, so that progress can be told."""
-_REFRESH_TIMEOUT_MS = 1_000
+_REFRESH_TIMEOUT_MS = 200
 
 _NO_SUCH_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001  (librdkafka's own)
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  (what librdkafka remembers of a cluster that is just coming back)

@@ -340,6 +340,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         self._membership.leave("shutdown")
         self._commit.close()
         self._consumer.close()
+        self.tasks.close()
         self.phase = ThreadPhase.DEAD
 
     def _transition_to(self, phase: ThreadPhase) -> None:

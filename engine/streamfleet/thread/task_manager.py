@@ -307,6 +307,10 @@ class TaskManager:
 
     # letting go
 
+    def close(self) -> None:
+        """No task is left: close what restored them."""
+        self._updater.close()
+
     def _forget(self, task: StreamTask) -> None:
         """No more records for a task."""
         self._updater.remove(task.task_id)

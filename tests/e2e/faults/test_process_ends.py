@@ -5,8 +5,6 @@ import time
 import pytest
 from tests.e2e.faults.reduced_ledger import KILLED, TASKS, ends_with, events_of, reduced_ledger, runs_an_input, wait_for
 
-SESSION_SECONDS = 6
-
 
 @pytest.mark.parametrize("point", ["after_flush", "after_send_offsets", "before_end_txn"])
 def test_F02_F03_a_transaction_whose_owner_was_killed_is_aborted_by_the_next_one(point, tmp_path):
