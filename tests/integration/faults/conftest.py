@@ -10,7 +10,14 @@ from contextlib import contextmanager
 
 import pytest
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, OffsetSpec, ResourceType
 from tests.integration.faults.counting import counting_topology
 from tests.integration.streamfleet.kafka_streams.conftest import Bench
@@ -153,12 +160,22 @@ def delete_topic(bench, topic):
     wait_for(lambda: topic not in bench.admin.list_topics(timeout=10).topics)
 
 
+def _deleted(bench, before):
+    try:
+        for future in bench.admin.delete_records(before).values():
+            future.result(10)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.POLICY_VIOLATION:
+            raise
+        return False
+    return True
+
+
 def delete_records(bench, topic, offsets):
     """`offsets` by partition: everything before goes; -1 stands for the end."""
     policy = set_topic(bench, topic, "cleanup.policy", "delete")  # the broker deletes on demand only what it may delete
     before = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
-    for future in bench.admin.delete_records(before).values():
-        future.result(10)
+    wait_for(lambda: _deleted(bench, before))  # the broker may take a moment to hear of the new policy
     set_topic(bench, topic, "cleanup.policy", policy)
 
 
