@@ -6,18 +6,12 @@ import pytest
 
 import streamfleet as sf
 from streamfleet.kafka_streams import ClientState, KafkaStreams
-from streamfleet.thread.member_offsets import MemberOffsets
 
 
 def counting(source):
     builder = sf.StreamsBuilder()
     builder.stream(source).group_by_key().count(store="counts")
     return builder.build()
-
-
-def delete(bench, *topics):
-    for future in bench.admin.delete_topics(list(topics)).values():
-        future.result(10)
 
 
 def test_a_missing_source_topic_is_named(bench):
@@ -35,20 +29,6 @@ def test_an_internal_topic_with_the_wrong_partition_count_is_refused_with_both_n
         streams.start()
 
 
-def test_a_changelog_that_was_created_again_is_refused_and_the_state_is_kept(bench):
-    source = bench.topic("in", 1)
-    bench.write(source, [("a", "x")] * 3)
-    with bench.running(counting(source)) as streams:
-        wait_for(lambda: committed(streams) == 3)
-    delete(bench, f"{bench.app}-counts-changelog")
-    wait_for(lambda: f"{bench.app}-counts-changelog" not in bench.admin.list_topics(timeout=10).topics)
-    with KafkaStreams(counting(source), bench.config()) as streams:
-        streams.start()
-        with pytest.raises(sf.StateStoreError, match="was deleted and created again.*left as it is"):
-            streams.wait_until_running(30)
-        assert streams.state is ClientState.ERROR
-
-
 def test_a_raising_operator_ends_the_app_with_its_error(bench):
     source = bench.topic("in", 1)
     builder = sf.StreamsBuilder()
@@ -60,15 +40,6 @@ def test_a_raising_operator_ends_the_app_with_its_error(bench):
         assert isinstance(streams.failure, sf.ProcessingError)
         assert "operator to-number" in str(streams.failure)
         assert "partition 0, offset 1" in str(streams.failure)
-
-
-def committed(streams):
-    (driver,) = streams._threads.drivers
-    thread = driver.thread
-    offsets = MemberOffsets(thread._membership).committed(
-        [partition for task in thread.tasks.tasks.values() for partition in task._group.partitions]
-    )
-    return sum(offset.offset for offset in offsets.values())
 
 
 def wait_for(condition, timeout_seconds=30):
