@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from streamfleet.config_values import client_tags, host_and_port, tag_names, task_assignor
 from streamfleet.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from streamfleet.serdes.api import Serde
 
 TOPIC_PREFIX = "topic."
+TAG_PREFIX = "client.tag."
 CLIENT_PREFIXES = (
     "consumer.",
     "main.consumer.",
@@ -63,6 +65,10 @@ def _one_of(*choices: str) -> Callable[[Any], str]:
         return str(value)
 
     return check
+
+
+def _optional(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else parse(value)
 
 
 def _as_is(value: Any) -> Any:
@@ -207,6 +213,42 @@ class StreamsConfig:
     group_instance_id: str | None = _setting("group.instance.id", None, _as_is)
     """Makes the process a static member of the group: a restart within the session time-out moves no task."""
 
+    # who runs which task
+    num_standby_replicas: int = _setting("num.standby.replicas", 0, _at_least(0))
+    """Copies of each task's state kept warm in other processes, so that one of them can take over at once."""
+    acceptable_recovery_lag: int = _setting("acceptable.recovery.lag", 10_000, _at_least(0))
+    """Changelog records a process may be behind and still be given a task: what is left to restore before it runs there."""
+    max_warmup_replicas: int = _setting("max.warmup.replicas", 2, _at_least(1))
+    """Tasks of the whole group that may be made ready at a time where they are to move; a higher number moves more at once."""
+    probing_rebalance_interval_ms: int = _setting(
+        "probing.rebalance.interval.ms", 600_000, _at_least(60_000, _milliseconds)
+    )
+    """How often to see whether tasks that are made ready elsewhere can move there."""
+    probing_when_caught_up: bool = _setting("probing.when.caught.up", True, _boolean)
+    """True: a process says when its tasks are ready to move there; false: they wait for the next probing rebalance."""
+    task_assignor: Any = _setting("task.assignor.class", None, task_assignor)
+    """Decides who runs which task: `high_availability`, `sticky` or `module:attribute`; None: high_availability."""
+    application_server: str | None = _setting("application.server", None, host_and_port)
+    """Where this process answers queries about its state, as host:port; told to all others."""
+    client_rack: str | None = _setting("client.rack", None, _optional(str))
+    """Where this process is, in the words of the brokers' `broker.rack`."""
+    client_tags: Mapping[str, str] = field(default_factory=dict)
+    """What sets this process apart from others, from names that begin with `client.tag.`."""
+    rack_aware_assignment_tags: tuple[str, ...] = _setting("rack.aware.assignment.tags", (), tag_names)
+    """Names of tags: standbys go to processes whose values differ from those of the task and its other standbys."""
+    rack_aware_assignment_strategy: Literal["none", "min_traffic", "balance_subtopology"] = _setting(
+        "rack.aware.assignment.strategy", "none", _one_of("none", "min_traffic", "balance_subtopology")
+    )
+    """Whether tasks go where their input and changelogs are: for the least traffic, or with equal shares of each sub-topology."""
+    rack_aware_assignment_traffic_cost: int | None = _setting(
+        "rack.aware.assignment.traffic_cost", None, _optional(_at_least(0))
+    )
+    """What a partition read from another rack costs; None: 10, and 1 with the sticky assignor."""
+    rack_aware_assignment_non_overlap_cost: int | None = _setting(
+        "rack.aware.assignment.non_overlap_cost", None, _optional(_at_least(0))
+    )
+    """What moving a task costs, against reading from another rack; None: 1, and 10 with the sticky assignor."""
+
     def __post_init__(self) -> None:
         if not self.application_id:
             raise ConfigError("application.id is empty", hint="give the app a name that stays the same over its life")
@@ -214,6 +256,13 @@ class StreamsConfig:
             if "parse" in entry.metadata and getattr(self, entry.name) is not entry.default:
                 value = _parsed(entry.metadata["name"], entry.metadata["parse"], getattr(self, entry.name))
                 object.__setattr__(self, entry.name, value)
+        object.__setattr__(self, "client_tags", _parsed(TAG_PREFIX, client_tags, self.client_tags))
+        for name in self.rack_aware_assignment_tags:
+            if name not in self.client_tags:
+                raise ConfigError(
+                    f"rack.aware.assignment.tags names {name!r}, and this process has no such tag",
+                    hint=f"set {TAG_PREFIX}{name}",
+                )
 
     @classmethod
     def from_mapping(cls, settings: Mapping[str, Any]) -> StreamsConfig:
@@ -222,18 +271,21 @@ class StreamsConfig:
         chosen: dict[str, Any] = {}
         topic_overrides: dict[str, str] = {}
         client_settings: dict[str, Any] = {}
+        tags: dict[str, Any] = {}
         for key, value in settings.items():
             if key in names:
                 chosen[names[key]] = value
             elif key.startswith(TOPIC_PREFIX):
                 topic_overrides[key.removeprefix(TOPIC_PREFIX)] = str(value)
+            elif key.startswith(TAG_PREFIX):
+                tags[key.removeprefix(TAG_PREFIX)] = value
             elif key.startswith(CLIENT_PREFIXES):
                 client_settings[key] = value
             else:
                 raise ConfigError(f"unknown setting {key!r}", hint=_suggestion(key, list(names)))
         if "application_id" not in chosen:
             raise ConfigError("application.id is missing", hint="give the app a name that stays the same over its life")
-        return cls(**chosen, topic_overrides=topic_overrides, client_settings=client_settings)
+        return cls(**chosen, topic_overrides=topic_overrides, client_settings=client_settings, client_tags=tags)
 
     @property
     def is_exactly_once(self) -> bool:

@@ -82,4 +82,5 @@ def _variants(members: Sequence[Member]) -> dict[Variant, Runnable]:
 def _widest(one: SubTopologyInfo, other: SubTopologyInfo) -> SubTopologyInfo:
     """Members may have looked before or after a topic got more partitions."""
     sources = {topic: max(count, other.sources[topic]) for topic, count in one.sources.items()}
-    return SubTopologyInfo(one.content_id, sources, one.stateful or other.stateful)
+    changelogs = tuple(sorted({*one.changelogs, *other.changelogs}))
+    return SubTopologyInfo(one.content_id, sources, one.stateful or other.stateful, changelogs)

@@ -1,6 +1,6 @@
 """The values of assignment: what members report, the group as the leader sees it, and what it decides.
 
-Made and read by sticky.py and streams_protocol.py; user_data.py turns reports and plans into bytes. A task is known by
+Made and read by the assignors and streams_protocol.py; user_data.py turns reports and plans into bytes. A task is known by
 the content id of its sub-topology, not by its number: numbers shift when a topology changes, and members with different
 topologies meet in one group during a rolling upgrade.
 """
@@ -8,7 +8,7 @@ topologies meet in one group during a rolling upgrade.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -32,6 +32,8 @@ class SubTopologyInfo(msgspec.Struct, frozen=True):
     sources: Mapping[str, int]
     """Partition counts of its source and repartition topics, by name."""
     stateful: bool
+    changelogs: tuple[str, ...] = ()
+    """Topics its stores can be restored from; a task's part of each has the task's partition number."""
 
     def tasks(self) -> Iterator[TaskKey]:
         return (TaskKey(self.content_id, partition) for partition in range(max(self.sources.values(), default=0)))
@@ -51,13 +53,20 @@ class MemberReport(msgspec.Struct, frozen=True, kw_only=True):
     """All that its topology has: it can run these and no others."""
     owned: frozenset[TaskKey] = frozenset()
     """Active tasks it has not let go of."""
+    restoring: frozenset[TaskKey] = frozenset()
+    """Those of them that do not run yet: how far they are is in `offset_sums`. The others are as far as one can be."""
     standby: frozenset[TaskKey] = frozenset()
+    """Standby and warm-up tasks it runs."""
     offset_sums: Mapping[TaskKey, int] = {}
-    """How much of each task's changelogs is on its process's disk."""
+    """How far each task's state on its process's disk is, whether the task is open or not: the sum over its changelogs of the
+    next offset to be applied."""
     transactional_id: str | None = None
     endpoint: str | None = None
     """Where queries for its state can be sent."""
     tags: Mapping[str, str] = {}
+    """What sets its process apart from others, such as its zone: copies of state are spread over different values."""
+    rack: str | None = None
+    """Where its process is, in the words of the brokers' own racks."""
     shutdown_requested: bool = False
     """Asks the whole application to stop."""
 
@@ -73,13 +82,31 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks the last plan will give it as soon as their old owners have let go."""
 
 
+class AssignorSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an app's configuration says about assignment: the leader's decides. See StreamsConfig for what each means."""
+
+    num_standby_replicas: int = 0
+    acceptable_recovery_lag: int = 10_000
+    max_warmup_replicas: int = 2
+    probing_interval_ms: int = 600_000
+    rack_aware_strategy: Literal["none", "min_traffic", "balance_subtopology"] = "none"
+    rack_aware_tags: tuple[str, ...] = ()
+    rack_aware_traffic_cost: int | None = None
+    """None: as the assignor sees fit."""
+    rack_aware_non_overlap_cost: int | None = None
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """All that decides an assignment."""
 
     members: tuple[Member, ...]
-    num_standby_replicas: int = 0
+    settings: AssignorSettings = AssignorSettings()
     last_owners: Mapping[TaskKey, str] = {}
     """The transactional id each task was last run under."""
+    end_offset_sums: Mapping[TaskKey, int] | None = {}
+    """How far the state of each stateful task could be: the sum of its changelogs' end offsets. None: nobody could say."""
+    partition_racks: Mapping[TopicPartition, frozenset[str]] = {}
+    """Racks that have a replica of an input or changelog partition; asked for only if assignment is rack aware."""
 
 
 class MemberAssignment(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,10 +114,14 @@ class MemberAssignment(msgspec.Struct, frozen=True, kw_only=True):
 
     active: tuple[TaskKey, ...] = ()
     standby: tuple[TaskKey, ...] = ()
+    warmup: tuple[TaskKey, ...] = ()
+    """Run like standbys, and none of them, until they are ready to be active here."""
     promised: tuple[TaskKey, ...] = ()
     """Active tasks that follow when their old owners have let go."""
     fence: tuple[str, ...] = ()
     """Transactional ids of dead owners of its new tasks: to be fenced before committed offsets are read."""
+    next_probe_ms: int | None = None
+    """After which this member asks for the next rebalance, to see whether warm-ups are ready; None: it does not."""
 
 
 class GroupAssignment(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,11 +142,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     active: tuple[TaskKey, ...]
     standby: tuple[TaskKey, ...]
+    warmup: tuple[TaskKey, ...] = ()
+    """Tasks that will be active here when they are ready: run like standbys, and none of those in `standby`."""
     fence: tuple[str, ...]
     follow_up: bool
     owners: Mapping[TaskKey, str]
     """Transactional id of every task's owner, in the whole group."""
     endpoints: Mapping[str, tuple[TaskKey, ...]]
     """Active tasks by the endpoint that answers queries about them."""
+    standby_endpoints: Mapping[str, tuple[TaskKey, ...]] = {}
+    """Standby tasks (warm-ups are not told) by the endpoint that answers, from state that may be late."""
+    next_probe_ms: int | None = None
+    """After which this member's membership asks for a rebalance by itself; None: another one does, or none is needed."""
     shutdown: bool
     """Somebody asked the whole application to stop."""

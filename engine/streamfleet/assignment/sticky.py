@@ -29,7 +29,7 @@ def assign(snapshot: Snapshot) -> GroupAssignment:
     runnable, unassigned = runnable_sub_topologies(members)
     target = place(members, runnable, owners)
     now = _possible_now(members, runnable, owners, target)
-    standbys = place_standbys(members, runnable, target, snapshot.num_standby_replicas)
+    standbys = place_standbys(members, runnable, target, snapshot.settings.num_standby_replicas)
     return GroupAssignment(
         members={
             member.member_id: MemberAssignment(

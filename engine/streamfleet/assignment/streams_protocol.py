@@ -20,6 +20,7 @@ import structlog
 
 from streamfleet.assignment import sticky, user_data
 from streamfleet.assignment.snapshot import (
+    AssignorSettings,
     GroupAssignment,
     Member,
     MemberReport,
@@ -45,11 +46,15 @@ class StreamsProtocol:
     """Implements streamfleet.kafka.group_protocol.GroupProtocol[MemberReport, Plan]."""
 
     def __init__(
-        self, incarnation: str | None = None, *, num_standby_replicas: int = 0, assignor: Assignor = sticky.assign
+        self,
+        incarnation: str | None = None,
+        *,
+        settings: AssignorSettings | None = None,
+        assignor: Assignor = sticky.assign,
     ) -> None:
         """`incarnation` is another one at every start of the process; None: a random one."""
         self._incarnation = incarnation or secrets.token_hex(8)
-        self._num_standby_replicas = num_standby_replicas
+        self._settings = settings or AssignorSettings()
         self._assignor = assignor
         self._owners: Mapping[TaskKey, str] = {}
         self._promised: tuple[TaskKey, ...] = ()
@@ -85,7 +90,7 @@ class StreamsProtocol:
             else:
                 received[subscriber.member_id] = report
         members = tuple(report.member for report in received.values())
-        snapshot = Snapshot(members=members, num_standby_replicas=self._num_standby_replicas, last_owners=self._owners)
+        snapshot = Snapshot(members=members, settings=self._settings, last_owners=self._owners)
         decided = self._assignor(snapshot)
         if decided.unassigned:
             log.warning("tasks left out while topologies differ", tasks=[str(task) for task in decided.unassigned])
@@ -118,6 +123,7 @@ def digest(report: MemberReport) -> str:
         report.transactional_id,
         report.endpoint,
         sorted(report.tags.items()),
+        report.rack,
         report.shutdown_requested,
     )
     return hashlib.sha256(msgspec.msgpack.encode(lasting)).hexdigest()[:16]
@@ -126,9 +132,11 @@ def digest(report: MemberReport) -> str:
 def _shared(decided: GroupAssignment, members: Sequence[Member]) -> Plan:
     """The part of the plan that is the same for everybody."""
     endpoints: dict[str, list[TaskKey]] = {}
+    standby_endpoints: dict[str, list[TaskKey]] = {}
     for member in members:
-        if member.report.endpoint is not None:
-            endpoints.setdefault(member.report.endpoint, []).extend(decided.members[member.member_id].active)
+        if (endpoint := member.report.endpoint) is not None:
+            endpoints.setdefault(endpoint, []).extend(decided.members[member.member_id].active)
+            standby_endpoints.setdefault(endpoint, []).extend(decided.members[member.member_id].standby)
     return Plan(
         active=(),
         standby=(),
@@ -136,13 +144,21 @@ def _shared(decided: GroupAssignment, members: Sequence[Member]) -> Plan:
         follow_up=decided.follow_up,
         owners=decided.owners,
         endpoints={endpoint: tuple(sorted(tasks)) for endpoint, tasks in endpoints.items()},
+        standby_endpoints={endpoint: tuple(sorted(tasks)) for endpoint, tasks in standby_endpoints.items() if tasks},
         shutdown=any(member.report.shutdown_requested for member in members),
     )
 
 
 def _assignment(received: ReceivedReport, decided: GroupAssignment, shared: Plan) -> Assignment:
     own = decided.members[received.member.member_id]
-    plan = msgspec.structs.replace(shared, active=own.active, standby=own.standby, fence=own.fence)
+    plan = msgspec.structs.replace(
+        shared,
+        active=own.active,
+        standby=own.standby,
+        warmup=own.warmup,
+        fence=own.fence,
+        next_probe_ms=own.next_probe_ms,
+    )
     infos = {info.content_id: info for info in received.member.report.sub_topologies}
     return Assignment(_partitions(infos, own.active), user_data.encode_plan(plan, seen=received, promised=own.promised))
 

@@ -30,24 +30,30 @@ class ReportBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     generation_id: int
     counter: int
     sub_topologies: list[tuple[str, dict[str, int], bool]] = []
+    changelogs: dict[str, list[str]] = {}
     owned: PackedTasks = {}
+    restoring: PackedTasks = {}
     standby: PackedTasks = {}
     promised: PackedTasks = {}
     offset_sums: dict[str, dict[int, int]] = {}
     transactional_id: str | None = None
     endpoint: str | None = None
     tags: dict[str, str] = {}
+    rack: str | None = None
     shutdown_requested: bool = False
 
 
 class PlanBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     active: PackedTasks = {}
     standby: PackedTasks = {}
+    warmup: PackedTasks = {}
     promised: PackedTasks = {}
     fence: list[str] = []
     follow_up: bool = False
     owners: dict[str, PackedTasks] = {}
     endpoints: dict[str, PackedTasks] = {}
+    standby_endpoints: dict[str, PackedTasks] = {}
+    next_probe_ms: int | None = None
     shutdown: bool = False
     seen_digest: str = ""
     seen_incarnation: str = ""
@@ -89,13 +95,16 @@ def encode_report(
         generation_id=generation_id,
         counter=counter,
         sub_topologies=[(info.content_id, dict(info.sources), info.stateful) for info in report.sub_topologies],
+        changelogs={info.content_id: list(info.changelogs) for info in report.sub_topologies if info.changelogs},
         owned=pack(report.owned),
+        restoring=pack(report.restoring),
         standby=pack(report.standby),
         promised=pack(promised),
         offset_sums=_pack_sums(report.offset_sums),
         transactional_id=report.transactional_id,
         endpoint=report.endpoint,
         tags=dict(report.tags),
+        rack=report.rack,
         shutdown_requested=report.shutdown_requested,
     )
     return _framed(body)
@@ -106,13 +115,18 @@ def decode_report(member_id: str, received: bytes) -> ReceivedReport:
     report = MemberReport(
         process_id=body.process_id,
         topology_hash=body.topology_hash,
-        sub_topologies=tuple(SubTopologyInfo(*entry) for entry in body.sub_topologies),
+        sub_topologies=tuple(
+            SubTopologyInfo(*entry, changelogs=tuple(body.changelogs.get(entry[0], ())))
+            for entry in body.sub_topologies
+        ),
         owned=frozenset(unpack(body.owned)),
+        restoring=frozenset(unpack(body.restoring)),
         standby=frozenset(unpack(body.standby)),
         offset_sums={TaskKey(c, p): n for c, sums in body.offset_sums.items() for p, n in sums.items()},
         transactional_id=body.transactional_id,
         endpoint=body.endpoint,
         tags=body.tags,
+        rack=body.rack,
         shutdown_requested=body.shutdown_requested,
     )
     member = Member(
@@ -132,11 +146,14 @@ def encode_plan(plan: Plan, *, seen: ReceivedReport, promised: Iterable[TaskKey]
     body = PlanBody(
         active=pack(plan.active),
         standby=pack(plan.standby),
+        warmup=pack(plan.warmup),
         promised=pack(promised),
         fence=list(plan.fence),
         follow_up=plan.follow_up,
         owners={transactional_id: pack(tasks) for transactional_id, tasks in by_owner.items()},
         endpoints={endpoint: pack(tasks) for endpoint, tasks in plan.endpoints.items()},
+        standby_endpoints={endpoint: pack(tasks) for endpoint, tasks in plan.standby_endpoints.items()},
+        next_probe_ms=plan.next_probe_ms,
         shutdown=plan.shutdown,
         seen_digest=seen.digest,
         seen_incarnation=seen.incarnation,
@@ -154,10 +171,13 @@ def decode_plan(received: bytes) -> ReceivedPlan:
     plan = Plan(
         active=unpack(body.active),
         standby=unpack(body.standby),
+        warmup=unpack(body.warmup),
         fence=tuple(body.fence),
         follow_up=body.follow_up,
         owners={task: transactional_id for transactional_id, tasks in body.owners.items() for task in unpack(tasks)},
         endpoints={endpoint: unpack(tasks) for endpoint, tasks in body.endpoints.items()},
+        standby_endpoints={endpoint: unpack(tasks) for endpoint, tasks in body.standby_endpoints.items()},
+        next_probe_ms=body.next_probe_ms,
         shutdown=body.shutdown,
     )
     return ReceivedPlan(plan, body.seen_digest, body.seen_incarnation, unpack(body.promised), body.refusal)

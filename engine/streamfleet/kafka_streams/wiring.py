@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import structlog
 
-from streamfleet.assignment.snapshot import MemberReport, Plan, SubTopologyInfo, TaskKey
+from streamfleet.assignment.snapshot import AssignorSettings, MemberReport, Plan, SubTopologyInfo, TaskKey
 from streamfleet.assignment.streams_protocol import StreamsProtocol
 from streamfleet.changelog.state_updater import StateUpdater
 from streamfleet.clock import Clock
@@ -176,7 +177,16 @@ class Wiring:
         consumer = self._consumer("main", name)
         updater = StateUpdater(self._consumer("restore", name), self.admin, self._failpoints)
         tasks = TaskManager(factory, consumer, self.admin, updater, commit, offsets, self._failpoints, counts)
-        members = _Reports(factory, tasks, self._process_id, self._topology_hash(), self._transactional_id(number))
+        told = MemberReport(
+            process_id=self._process_id,
+            topology_hash=self._topology_hash(),
+            sub_topologies=(),
+            transactional_id=self._transactional_id(number),
+            endpoint=config.application_server,
+            tags=config.client_tags,
+            rack=config.client_rack,
+        )
+        members = _Reports(factory, tasks, told)
         thread = StreamThread(
             name,
             config,
@@ -206,7 +216,7 @@ class Wiring:
             config.max_poll_interval_ms,
             config.heartbeat_interval_ms,
         )
-        protocol = StreamsProtocol(self._incarnation)
+        protocol = StreamsProtocol(self._incarnation, settings=_assignor_settings(config))
         connector = TcpConnector({**self._settings.connection, "client.id": name}, clock)
         client = GroupClient(settings, connector, clock, protocol=protocol.name)
         return Membership(client, protocol, clock, wake=wake.set)
@@ -254,38 +264,28 @@ class Wiring:
 class _Reports:
     """Between the group, which knows tasks by content id, and the thread, which knows them by number."""
 
-    def __init__(
-        self,
-        factory: TaskFactory,
-        tasks: TaskManager,
-        process_id: str,
-        topology_hash: str,
-        transactional_id: str | None,
-    ) -> None:
+    def __init__(self, factory: TaskFactory, tasks: TaskManager, told: MemberReport) -> None:
+        """`told`: what does not change from one report to the next, the sub-topologies apart."""
         self._tasks = tasks
-        self._process_id = process_id
-        self._topology_hash = topology_hash
-        self._transactional_id = transactional_id
         self._content_ids = factory.content_ids()
         self._numbers = {content_id: number for number, content_id in self._content_ids.items()}
-        self._sub_topologies = tuple(
+        sub_topologies = tuple(
             SubTopologyInfo(
                 content_id,
                 {topic: factory.partitions[topic] for topic in factory.plan.sub_topologies[number].sources},
                 bool(factory.plan.sub_topologies[number].changelog_topics),
+                factory.plan.sub_topologies[number].changelog_topics,
             )
             for number, content_id in self._content_ids.items()
         )
+        self._told = msgspec.structs.replace(told, sub_topologies=sub_topologies)
 
     def report(self, shutdown_requested: bool) -> MemberReport:
-        return MemberReport(
-            process_id=self._process_id,
-            topology_hash=self._topology_hash,
-            sub_topologies=self._sub_topologies,
+        return msgspec.structs.replace(
+            self._told,
             owned=frozenset(
                 TaskKey(self._content_ids[task.sub_topology], task.partition) for task in self._tasks.owned
             ),
-            transactional_id=self._transactional_id,
             shutdown_requested=shutdown_requested,
         )
 
@@ -296,4 +296,18 @@ class _Reports:
 def _client_mapping(config: StreamsConfig) -> dict[str, Any]:
     if config.bootstrap_servers is None:
         raise ConfigError("bootstrap.servers is missing", hint="name at least one broker, as host:port")
-    return {"bootstrap.servers": config.bootstrap_servers, **config.client_settings}
+    rack = {} if config.client_rack is None else {"client.rack": config.client_rack}
+    return {"bootstrap.servers": config.bootstrap_servers, **rack, **config.client_settings}
+
+
+def _assignor_settings(config: StreamsConfig) -> AssignorSettings:
+    return AssignorSettings(
+        num_standby_replicas=config.num_standby_replicas,
+        acceptable_recovery_lag=config.acceptable_recovery_lag,
+        max_warmup_replicas=config.max_warmup_replicas,
+        probing_interval_ms=config.probing_rebalance_interval_ms,
+        rack_aware_strategy=config.rack_aware_assignment_strategy,
+        rack_aware_tags=config.rack_aware_assignment_tags,
+        rack_aware_traffic_cost=config.rack_aware_assignment_traffic_cost,
+        rack_aware_non_overlap_cost=config.rack_aware_assignment_non_overlap_cost,
+    )

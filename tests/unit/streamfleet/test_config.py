@@ -34,6 +34,17 @@ def test_topic_settings_are_collected():
     assert config(topic_segment_bytes="1000").topic_overrides == {"segment.bytes": "1000"}
 
 
+def test_tags_are_collected_and_those_that_count_may_be_written_as_one_text():
+    chosen = config(client_tag_zone="a", client_tag_cluster="1", rack_aware_assignment_tags="zone, cluster")
+    assert chosen.client_tags == {"zone": "a", "cluster": "1"}
+    assert chosen.rack_aware_assignment_tags == ("zone", "cluster")
+
+
+@pytest.mark.parametrize("address", ["host:80", "10.0.0.1:65535", "[::1]:9"])
+def test_an_application_server_is_a_host_and_a_port(address):
+    assert config(application_server=address).application_server == address
+
+
 def test_a_copy_changes_one_setting_only():
     before = config()
     after = before.with_(max_task_idle_ms=5)
@@ -52,6 +63,18 @@ def test_a_copy_changes_one_setting_only():
         ({"default_key_serde": "string"}, "expected a serde such as"),
         ({"processing_exception_handler": "ignore"}, "expected fail or continue"),
         ({"default_timestamp_extractor": 5}, "expected a TimestampExtractor"),
+        ({"probing_rebalance_interval_ms": 59_999}, "expected at least 60000"),
+        ({"max_warmup_replicas": 0}, "expected at least 1"),
+        ({"application_server": "host"}, "expected host:port"),
+        ({"application_server": "::1:80"}, "expected host:port"),
+        ({"application_server": "host:0"}, "expected a port from 1 to 65535"),
+        ({"task_assignor_class": "fair"}, "expected high_availability, sticky or module:attribute"),
+        ({"task_assignor_class": 5}, "an object with assign"),
+        ({"client_tag_zone": ""}, "setting client.tag. cannot be .*at most 20 and values of at most 30"),
+        ({"client_tag_zone": "x" * 31}, "at most 30"),
+        ({f"client_tag_{name}": 1 for name in "abcdef"}, "expected at most 5 tags"),
+        ({"rack_aware_assignment_tags": "a,a"}, "each once"),
+        ({"rack_aware_assignment_tags": "zone", "client_tag_rack": "1"}, "this process has no such tag"),
     ],
 )
 def test_a_wrong_value_names_the_setting_and_what_it_may_be(settings, message):

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamfleet.assignment.snapshot import (
+    AssignorSettings,
     GroupAssignment,
     Member,
     MemberReport,
@@ -36,8 +37,9 @@ def tasks(info: SubTopologyInfo, *partitions: int) -> list[TaskKey]:
     return [TaskKey(info.content_id, partition) for partition in partitions]
 
 
-def snapshot(*members: Member, **more) -> Snapshot:
-    return Snapshot(members=members, **more)
+def snapshot(*members: Member, num_standby_replicas: int = 0, **more) -> Snapshot:
+    chosen = AssignorSettings(num_standby_replicas=num_standby_replicas)
+    return Snapshot(members=members, settings=chosen, **more)
 
 
 def active(assignment: GroupAssignment, name: str) -> set[TaskKey]:
@@ -61,9 +63,7 @@ def carried_out(before: Snapshot, decided: GroupAssignment) -> Snapshot:
         generation = max(m.generation_id for m in before.members) + 1
         promised = frozenset(decided.members[each.member_id].promised)
         members.append(Member(member_id=each.member_id, report=told, generation_id=generation, promised=promised))
-    return Snapshot(
-        members=tuple(members), num_standby_replicas=before.num_standby_replicas, last_owners=decided.owners
-    )
+    return Snapshot(members=tuple(members), settings=before.settings, last_owners=decided.owners)
 
 
 def settled(state: Snapshot, rounds: int = 3) -> tuple[Snapshot, GroupAssignment]:
@@ -288,7 +288,7 @@ def groups(draw, *, same_topology: bool, conflicts: bool = False):
         )
         for name in names
     )
-    return Snapshot(members=members, num_standby_replicas=draw(st.integers(0, 2)))
+    return snapshot(*members, num_standby_replicas=draw(st.integers(0, 2)))
 
 
 def check_safe(state: Snapshot, decided: GroupAssignment) -> None:
@@ -373,7 +373,7 @@ def test_no_more_tasks_move_than_balance_needs(state):
 def test_the_order_of_the_members_does_not_matter(state, random):
     shuffled = list(state.members)
     random.shuffle(shuffled)
-    assert assign(Snapshot(members=tuple(shuffled), num_standby_replicas=state.num_standby_replicas)) == assign(state)
+    assert assign(Snapshot(members=tuple(shuffled), settings=state.settings)) == assign(state)
 
 
 @pytest.mark.parametrize("members", [1, 7, 50])

@@ -52,6 +52,25 @@ def test_everybody_gets_a_plan_with_its_tasks_their_partitions_and_all_endpoints
     assert not got.follow_up and not got.must_rejoin and got.refusal is None
 
 
+def test_standbys_can_be_found_by_their_endpoint_and_warm_ups_cannot():
+    def assignor(snapshot):
+        return GroupAssignment(
+            members={
+                "a": MemberAssignment(active=(T0, T1)),
+                "b": MemberAssignment(standby=(T0,), warmup=(T1,), next_probe_ms=5),
+            }
+        )
+
+    leader = StreamsProtocol(assignor=assignor)
+    a, b = report("a", endpoint="host-a:1"), report("b", endpoint="host-b:1")
+    plans = leader.assign([subscriber(leader, a), subscriber(leader, b)])
+    for told, probe in ((a, None), (b, 5)):
+        plan = received(leader, told, plans).plan
+        assert plan.standby_endpoints == {"host-b:1": (T0,)}
+        assert plan.next_probe_ms == probe
+    assert plan.warmup == (T1,)
+
+
 def test_threads_that_share_an_endpoint_are_listed_together():
     leader = StreamsProtocol()
     told = [report("a", endpoint="host:1"), report("b", endpoint="host:1")]
@@ -119,7 +138,7 @@ def test_a_restarted_static_member_with_the_same_to_say_takes_its_old_plan_but_n
 
 @pytest.mark.parametrize(
     "change",
-    [{"endpoint": "host:2"}, {"tags": {"zone": "b"}}, {"shutdown_requested": True}],
+    [{"endpoint": "host:2"}, {"tags": {"zone": "b"}}, {"rack": "r"}, {"shutdown_requested": True}],
     ids=lambda change: next(iter(change)),
 )
 def test_a_restarted_static_member_with_something_new_to_say_must_rejoin(change):

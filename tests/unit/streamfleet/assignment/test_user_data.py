@@ -11,18 +11,26 @@ from streamfleet.kafka.errors import MalformedGroupDataError
 
 names = st.text(max_size=6)
 tasks = st.builds(TaskKey, names, st.integers(0, 1000))
-infos = st.builds(SubTopologyInfo, names, st.dictionaries(names, st.integers(1, 9), max_size=3), st.booleans())
+infos = st.builds(
+    SubTopologyInfo,
+    names,
+    st.dictionaries(names, st.integers(1, 9), max_size=3),
+    st.booleans(),
+    st.lists(names, max_size=2).map(tuple),
+)
 reports = st.builds(
     MemberReport,
     process_id=names,
     topology_hash=names,
-    sub_topologies=st.lists(infos, max_size=3).map(tuple),
+    sub_topologies=st.lists(infos, max_size=3, unique_by=lambda info: info.content_id).map(tuple),
     owned=st.frozensets(tasks, max_size=5),
+    restoring=st.frozensets(tasks, max_size=5),
     standby=st.frozensets(tasks, max_size=5),
     offset_sums=st.dictionaries(tasks, st.integers(0, 2**60), max_size=5),
     transactional_id=st.none() | names,
     endpoint=st.none() | names,
     tags=st.dictionaries(names, names, max_size=2),
+    rack=st.none() | names,
     shutdown_requested=st.booleans(),
 )
 task_tuples = st.frozensets(tasks, max_size=5).map(lambda s: tuple(sorted(s)))
@@ -30,10 +38,13 @@ plans = st.builds(
     Plan,
     active=task_tuples,
     standby=task_tuples,
+    warmup=task_tuples,
     fence=st.lists(names, max_size=2).map(tuple),
     follow_up=st.booleans(),
     owners=st.dictionaries(tasks, names, max_size=5),
     endpoints=st.dictionaries(names, task_tuples, max_size=3),
+    standby_endpoints=st.dictionaries(names, task_tuples, max_size=3),
+    next_probe_ms=st.none() | st.integers(0, 2**40),
     shutdown=st.booleans(),
 )
 REPORT = MemberReport(process_id="p", topology_hash="h", sub_topologies=())

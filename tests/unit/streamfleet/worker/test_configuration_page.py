@@ -17,7 +17,7 @@ def default_of(field):
         return "required"
     if field.name == "state_dir":
         return "`streamfleet` in the temporary directory"
-    if field.default is None:
+    if field.default in (None, ()):
         return "none"
     return f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
 
