@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from examples.demo import live_orders, page, page_server
-from examples.demo.live_orders import LiveOrders
+from examples.demo.live_orders import LiveOrders, NotReadyError
 from examples.demo.run_orders import Demonstration, Table, demonstrate
 from streamfleet_devbroker import BrokerError, PortTakenError
 from streamfleet_devbroker.ports import free_ports
@@ -102,7 +102,7 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         commands[arguments[0]](Path(arguments[1]).resolve() if len(arguments) == 2 else BUILD)
-    except BrokerError as error:
+    except (BrokerError, NotReadyError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0

@@ -28,6 +28,8 @@ from streamfleet_devbroker.ports import free_ports
 
 APPLICATION_ID = "orders"
 TOPICS = (*PARTITIONS, "enriched-orders", "revenue-per-country")
+TOPIC_CONFIG = {"retention.ms": "-1"}
+"""The sample's records are of a day long past: with the usual retention the broker would delete them within minutes."""
 START_SECONDS = 60.0
 RESULTS_SECONDS = 60.0
 SECONDS_BETWEEN_ORDERS = 0.3
@@ -36,7 +38,13 @@ CONFIG = """\
 application.id: {application_id}
 bootstrap.servers: {bootstrap_servers}
 processing.guarantee: exactly_once_v2
+# The one worker there is takes its own place again, however it ended; nobody waits for the session of its predecessor.
+group.instance.id: {application_id}
 """
+
+
+class NotReadyError(Exception):
+    """What `up` waits for did not come in time."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,9 @@ class LiveOrders:
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         missing = [topic for topic in TOPICS if topic not in admin.list_topics(timeout=30).topics]
         if missing:
-            for future in admin.create_topics([NewTopic(topic, 3, 1) for topic in missing]).values():
+            for future in admin.create_topics(
+                [NewTopic(topic, 3, 1, config=TOPIC_CONFIG) for topic in missing]
+            ).values():
                 future.result(30)
 
     def _start_worker(self) -> None:
@@ -87,7 +97,7 @@ class LiveOrders:
         deadline = time.monotonic() + START_SECONDS
         while not _is_ready(address):
             if time.monotonic() > deadline:
-                raise RuntimeError(f"the worker did not get ready; its log is {self.directory / 'worker.log'}")
+                raise NotReadyError(f"the worker did not get ready; its log is {self.directory / 'worker.log'}")
             time.sleep(0.1)
 
     def _write_sample(self) -> None:
@@ -122,7 +132,7 @@ class LiveOrders:
                 elif message is None and is_enough(len(records)):
                     return records
                 elif time.monotonic() > deadline:
-                    raise RuntimeError(f"{topic} has only {len(records)} records after {RESULTS_SECONDS:g} s")
+                    raise NotReadyError(f"{topic} has only {len(records)} records after {RESULTS_SECONDS:g} s")
         finally:
             consumer.close()
 

@@ -3,15 +3,18 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
+from examples.demo.live_orders import RESULTS_SECONDS, TOPICS, running_pid
 from streamfleet_devbroker.directories import cache_directory
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -23,6 +26,7 @@ class Demo:
 
     def __init__(self, directory: Path) -> None:
         self._pages = directory / "pages"
+        self.worker_directory = directory / "pages-worker"
         home = {"HOME": str(directory), "XDG_STATE_HOME": str(directory / "state")}
         self._environment = {**os.environ, **home, "XDG_CACHE_HOME": str(cache_directory().parent)}
 
@@ -53,22 +57,42 @@ def read(url: str) -> str:
         return text
 
 
-def test_up_shows_the_app_and_can_be_repeated_and_down_leaves_nothing(demo):
+def worker_of(page: str) -> str:
+    worker = re.search(r'href="(http://[^"]+)/status"', read(page))
+    assert worker
+    return worker.group(1)
+
+
+def retention_of(admin: AdminClient, topics: tuple[str, ...]) -> set[str]:
+    described = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic) for topic in topics])
+    return {future.result(30)["retention.ms"].value for future in described.values()}
+
+
+def test_up_shows_the_app_can_be_repeated_and_survives_a_killed_worker_and_down_leaves_nothing(demo):
     page, broker = demo.up()
     assert "revenue-per-country" in read(page)
     assert read(page + "orders.svg").lstrip().startswith("<svg")
-    assert len(AdminClient({"bootstrap.servers": broker}).list_topics(timeout=30).brokers) == 1
+    admin = AdminClient({"bootstrap.servers": broker})
+    assert len(admin.list_topics(timeout=30).brokers) == 1
+    assert retention_of(admin, TOPICS) == {"-1"}, "the sample is old: the broker would delete it before long"
 
-    worker = re.search(r'href="(http://[^"]+)/status"', read(page))
-    assert worker and "running" in read(worker.group(1) + "/status")
-
+    pid, worker = running_pid(demo.worker_directory), worker_of(page)
+    assert pid is not None and "running" in read(worker + "/status")
     assert demo.up() == (page, broker)
+    assert running_pid(demo.worker_directory) == pid
+
+    os.kill(pid, signal.SIGKILL)
+    began = time.monotonic()
+    assert demo.up() == (page, broker)
+    assert time.monotonic() - began < RESULTS_SECONDS / 2, "it waited for the session of the worker that was killed"
+    worker = worker_of(page)
+    assert running_pid(demo.worker_directory) not in (None, pid) and "running" in read(worker + "/status")
 
     down = demo.run("down")
     assert down.returncode == 0
     assert "stopping the worker" in down.stdout
     with pytest.raises(urllib.error.URLError):
-        read(worker.group(1) + "/livez")
+        read(worker + "/livez")
     with pytest.raises(urllib.error.URLError):
         read(page)
     assert "no broker is running" in demo.run("down").stdout
