@@ -34,7 +34,8 @@ from streamfleet.state.state_directory import StateDirectory
 from streamfleet.topology.topology import Topology
 from streamfleet.worker.app_record import AppRecordFile, record_of
 from streamfleet.worker.exit_codes import ExitCode, exit_code_of
-from streamfleet.worker.http_door import Address, HttpDoor, Pages
+from streamfleet.worker.http_door import HttpDoor, Pages, url_of
+from streamfleet.worker.http_server import Address
 from streamfleet.worker.observed_app import ObservedApp
 from streamfleet.worker.secrets import redactor, secrets_of
 
@@ -103,11 +104,11 @@ class Worker:
         """Returns when the worker has ended in good order; a dirty end does not return. Call it in the main thread."""
         self._remember_topics()
         redact = redactor(secrets_of(self._config.client_settings))
-        door = None if self._settings.http is None else HttpDoor(Pages(self._app, redact), self._settings.http)
+        door = None if self._settings.http is None else HttpDoor(Pages(self._app, redact).routes, self._settings.http)
         former = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
         try:
             if door is not None:
-                log.info("http door open", url=door.open())
+                log.info("http door open", url=url_of(door.open()))
             self._streams.set_state_listener(self._on_state)
             self._starter.start()
             return self._wait()
