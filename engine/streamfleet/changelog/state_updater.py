@@ -1,206 +1,309 @@
-"""StateUpdater: brings the stores of tasks up to the end of their changelogs, beside the StreamThread.
+"""StateUpdater: brings the stores of tasks up to date from their changelogs, beside the StreamThread: those of tasks that are to
+run, until they are complete, and those of copies (standbys and warm-ups), for as long as they are copies.
 
-A step machine over a Consumer and an Admin of its own: `run_once()` reads one batch and applies it. Tasks come in by `add`, and go
-back by `take_restored` when every changelog has been read to the high watermark that was seen at the start, or by `take_failed`.
-The end is the high watermark and not the last stable offset: what an open transaction has written may still become part of the
-state, so the restore waits for it.
+Two threads call it. The StreamThread entrusts tasks, asks for them back, and takes those that are restored or have failed;
+`run_once()`, called by a thread of the worker (or by a test, by hand), does one bounded step and says after how many milliseconds
+the next one is due. What the two threads share is in updater_mailbox.py; which partition is read for whom, in changelog_reader.py.
+
+The end of a restore is the high watermark that was seen at its start, not the last stable offset: what an open transaction has
+written may still become part of the state, so the restore waits for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping
 
 import structlog
 
+from streamfleet.changelog.changelog_reader import BATCH_RECORDS, Batch, ChangelogReader
+from streamfleet.changelog.listeners import StandbyUpdateListener, StateRestoreListener, SuspendReason
+from streamfleet.changelog.progress import TaskProgress, Update, UpdateKind
+from streamfleet.changelog.restorable_task import RestorableTask
+from streamfleet.changelog.restore_rate import RestoreRate
+from streamfleet.changelog.update_announcer import UpdateAnnouncer
+from streamfleet.changelog.updater_mailbox import Entrusted, UpdaterMailbox
 from streamfleet.errors import StreamsError, TaskCorruptedError
 from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TaskId, TopicPartition
+from streamfleet.kafka.client_errors import BrokerUnavailableError
+from streamfleet.kafka.patience import PatientClock
+from streamfleet.metrics import ThreadCounts
 from streamfleet.ports import Admin, Consumer, OffsetKind, OffsetOutOfRange
-from streamfleet.records import RawRecord
 
 log = structlog.get_logger(__name__)
 
-BATCH_RECORDS = 5000
+POLL_WAIT_MS = 50
+"""How long a step waits for records of an active task. Bounds how long the StreamThread waits for a task it wants back, too."""
+COPY_INTERVAL_MS = 100
+"""Copies are read that often: a batch with the records of a tenth of a second costs little more than one with a single record."""
+IDLE_WAIT_MS = 10_000
+MAX_RATE_WAIT_MS = 500
+"""The rate may be changed meanwhile."""
+LOOK_INTERVAL_MS = 200
+LET_GO_SECONDS = 60.0
+"""A batch takes milliseconds; only a disk that hangs takes longer."""
 
 
-class RestorableTask(Protocol):
-    """What a StreamTask lets the StateUpdater do with it while it is being restored."""
-
-    @property
-    def task_id(self) -> TaskId: ...
-
-    @property
-    def source_changelogs(self) -> frozenset[str]: ...
-
-    def restore_positions(self) -> dict[TopicPartition, int | None]: ...
-
-    def restore(self, partition: TopicPartition, records: Iterable[RawRecord], last_offset: int) -> None: ...
-
-
-@dataclass
-class RestoreProgress:
-    """How far one task is. `remaining` counts offsets, so transaction markers are in it."""
-
-    task: RestorableTask
-    ends: dict[TopicPartition, int]
-    positions: dict[TopicPartition, int]
-    restored_records: int = 0
-
-    @property
-    def remaining(self) -> int:
-        return sum(max(0, end - self.positions[partition]) for partition, end in self.ends.items())
-
-    @property
-    def is_complete(self) -> bool:
-        return all(self.positions[partition] >= end for partition, end in self.ends.items())
+def _nobody_waits() -> None:
+    pass
 
 
 class StateUpdater:
-    def __init__(self, consumer: Consumer, admin: Admin, failpoints: Failpoints) -> None:
-        self._consumer = consumer
+    """`task_timeout_ms`: how long a broker may be away before that is an error."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        admin: Admin,
+        failpoints: Failpoints,
+        clock: PatientClock,
+        *,
+        task_timeout_ms: int = 300_000,
+        rate: RestoreRate | None = None,
+        restore_listener: StateRestoreListener | None = None,
+        standby_listener: StandbyUpdateListener | None = None,
+        counts: ThreadCounts | None = None,
+        wake: Callable[[], None] = _nobody_waits,
+    ) -> None:
+        self._reader = ChangelogReader(consumer)
         self._admin = admin
         self._failpoints = failpoints
-        self._progress: dict[TaskId, RestoreProgress] = {}
-        self._owners: dict[TopicPartition, TaskId] = {}
-        self._restored: list[RestorableTask] = []
-        self._failed: list[tuple[RestorableTask, StreamsError]] = []
+        self._clock = clock
+        self._task_timeout_ms = task_timeout_ms
+        self._rate = rate or RestoreRate(clock)
+        self._announcer = UpdateAnnouncer(
+            restore_listener or StateRestoreListener(), standby_listener or StandbyUpdateListener()
+        )
+        self._counts = counts or ThreadCounts()
+        self._mailbox = UpdaterMailbox(wake)
+        self._updates: dict[TaskId, Update] = {}
+        self._next_look_ms = clock.now_ms()
+        self._away_since_ms: int | None = None
+        self.over = False
+        """Whether nothing is left to do: closed."""
+        self.is_stepped_elsewhere = False
+        """Set by who steps it in a thread of its own. Without one, whoever asks for a task back makes the step for it."""
 
-    @property
-    def has_work(self) -> bool:
-        return bool(self._progress)
+    # --- what the StreamThread calls ---
 
-    def progress(self) -> list[RestoreProgress]:
-        return list(self._progress.values())
-
-    def add(self, task: RestorableTask, committed: Mapping[TopicPartition, int]) -> None:
-        """Restore a task whose stores are open. `committed` bounds changelogs that are input topics of the app."""
+    def add(self, task: RestorableTask, kind: UpdateKind, committed: Mapping[TopicPartition, int]) -> None:
+        """Entrust a task whose stores are open. `committed` bounds changelogs that are input topics of the app."""
         positions = task.restore_positions()
-        try:
-            starts, ends = self._bounds(task, positions, committed)
-        except TaskCorruptedError as error:
-            self._failed.append((task, error))
-            return
-        progress = RestoreProgress(task, ends, starts)
-        if progress.is_complete:
-            self._restored.append(task)
-            return
-        unread = {partition: start for partition, start in starts.items() if start < ends[partition]}
-        self._progress[task.task_id] = progress
-        self._owners.update(dict.fromkeys(unread, task.task_id))
-        self._consumer.incremental_assign(unread)
-        log.info("restoring task", task=str(task.task_id), records_at_most=progress.remaining)
+        limits = {p: committed.get(p, 0) for p in positions if p.topic in task.source_changelogs}
+        self._mailbox.entrust(Entrusted(task, kind, positions, limits))
 
-    def _bounds(
-        self,
-        task: RestorableTask,
-        positions: Mapping[TopicPartition, int | None],
-        committed: Mapping[TopicPartition, int],
-    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-        if not positions:
-            return {}, {}
-        earliest = self._admin.list_offsets(positions, OffsetKind.EARLIEST)
-        ends = self._admin.list_offsets(positions, OffsetKind.HIGH_WATERMARK)
-        for partition, position in positions.items():
-            if position is not None and not earliest[partition] <= position <= ends[partition]:
-                raise _out_of_range(task.task_id, partition, position, earliest[partition], ends[partition])
-            if partition.topic in task.source_changelogs:
-                ends[partition] = min(ends[partition], committed.get(partition, 0))
-        starts = {
-            partition: earliest[partition] if position is None else position
-            for partition, position in positions.items()
-        }
-        return starts, ends
-
-    def remove(self, task_id: TaskId) -> RestorableTask | None:
-        """Stop restoring a task; what was restored so far stays restored."""
-        progress = self._progress.pop(task_id, None)
-        if progress is not None:
-            self._release(task_id)
-            return progress.task
-        self._failed = [(task, error) for task, error in self._failed if task.task_id != task_id]
-        for task in self._restored:
-            if task.task_id == task_id:
-                self._restored.remove(task)
-                return task
-        return None
+    def remove(self, task_ids: Collection[TaskId], reason: SuspendReason = SuspendReason.MIGRATED) -> None:
+        """Have tasks back, wherever they are; what was restored so far stays restored. Waits for the batch under way."""
+        self._mailbox.ask_back(task_ids, reason)
+        if not self.is_stepped_elsewhere:
+            self._let_go()
+        if not self._mailbox.wait_until_back(task_ids, LET_GO_SECONDS):
+            raise StreamsError(
+                f"the state updater has not let go of tasks {', '.join(map(str, sorted(task_ids)))} for {LET_GO_SECONDS:g} s",
+                hint="a write to the disk hangs; check the disk of state.dir",
+            )
 
     def take_restored(self) -> list[RestorableTask]:
-        taken, self._restored = self._restored, []
-        return taken
+        """Tasks that are complete. Raises what has ended the updater."""
+        if self._mailbox.failure is not None:
+            failure = self._mailbox.failure
+            raise (
+                failure
+                if isinstance(failure, StreamsError)
+                else StreamsError(
+                    f"the state updater failed: {failure!r}", hint="if it comes back, report it with the log"
+                )
+            ) from failure
+        return self._mailbox.take_restored()
 
     def take_failed(self) -> list[tuple[RestorableTask, StreamsError]]:
-        taken, self._failed = self._failed, []
-        return taken
+        return self._mailbox.take_failed()
 
-    def run_once(self, wait_ms: int) -> None:
-        """One batch of records, applied; waits at most that long for the first."""
-        if not self._progress:
-            return
-        by_partition: dict[TopicPartition, list[RawRecord]] = {}
-        for record in self._consumer.poll_batch(wait_ms, BATCH_RECORDS):
-            by_partition.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
-        for partition, records in by_partition.items():
-            self._apply(partition, records)
-        for event in self._consumer.take_events():
-            if isinstance(event, OffsetOutOfRange):
-                self._on_out_of_range(event)
-        self._move_positions()
+    @property
+    def is_restoring(self) -> bool:
+        """Whether an active task is here, or waits to be taken."""
+        return self._mailbox.has_of_kind(UpdateKind.ACTIVE)
 
-    def _apply(self, partition: TopicPartition, records: list[RawRecord]) -> None:
-        task_id = self._owners.get(partition)
-        if task_id is None:
-            return  # removed while the batch was under way
-        progress = self._progress[task_id]
-        end = progress.ends[partition]
-        wanted = [record for record in records if record.offset < end]
-        if wanted:
-            self._failpoints.hit("in_restore_batch")
-            try:
-                progress.task.restore(partition, wanted, wanted[-1].offset)
-            except StreamsError as error:
-                self._fail(task_id, error)
-                return
-            progress.restored_records += len(wanted)
-        progress.positions[partition] = records[-1].offset + 1
+    def progress(self) -> tuple[TaskProgress, ...]:
+        """How far each task is, as of the last step."""
+        return self._mailbox.progress
 
-    def _move_positions(self) -> None:
-        """Markers of transactions are not delivered, so a partition may be at its end behind its last record."""
-        for task_id, progress in list(self._progress.items()):
-            for partition in progress.ends:
-                if partition in self._owners:
-                    progress.positions[partition] = max(
-                        progress.positions[partition], self._consumer.position(partition)
-                    )
-            if progress.is_complete:
-                del self._progress[task_id]
-                self._release(task_id)
-                self._restored.append(progress.task)
-                log.info("task restored", task=str(task_id), records=progress.restored_records)
+    def raise_limits(self, committed: Mapping[TopicPartition, int]) -> None:
+        """More of the input topics was processed: copies that are made of them may follow."""
+        self._mailbox.set_limits(committed)
 
-    def _on_out_of_range(self, event: OffsetOutOfRange) -> None:
-        task_id = self._owners.get(event.partition)
-        if task_id is None:
-            return
-        partition = event.partition
-        earliest = self._admin.list_offsets([partition], OffsetKind.EARLIEST)[partition]
-        end = self._progress[task_id].ends[partition]
-        self._fail(task_id, _out_of_range(task_id, partition, event.offset, earliest, end))
-
-    def _fail(self, task_id: TaskId, error: StreamsError) -> None:
-        progress = self._progress.pop(task_id)
-        self._release(task_id)
-        self._failed.append((progress.task, error))
-
-    def _release(self, task_id: TaskId) -> None:
-        partitions = [partition for partition, owner in self._owners.items() if owner == task_id]
-        for partition in partitions:
-            del self._owners[partition]
-        self._consumer.incremental_unassign(partitions)
+    def pause(self, paused: bool) -> None:
+        self._mailbox.set_paused(paused)
 
     def close(self) -> None:
-        self._consumer.close()
+        """No task is left: close the consumer, with the next step."""
+        self._mailbox.close()
+        if not self.is_stepped_elsewhere:
+            self.run_once()
+
+    # --- what the updater's thread calls ---
+
+    def run_once(self) -> int:
+        """One bounded step; after how many milliseconds the next one is due."""
+        if self._mailbox.is_closing:
+            self._let_go()
+            self._reader.close()
+            self.over = True
+            return 0
+        try:
+            wait_ms = self._step()
+            self._away_since_ms = None
+        except BrokerUnavailableError as error:
+            self._endure(error)
+            wait_ms = COPY_INTERVAL_MS
+        return wait_ms
+
+    def fail(self, failure: Exception) -> None:
+        """There will be no more steps: tell the StreamThread why."""
+        self._mailbox.fail(failure)
+
+    def _endure(self, error: BrokerUnavailableError) -> None:
+        """The broker does not answer. Everything in a step can be done again, so it is, until the time-out of a task."""
+        now_ms = self._clock.now_ms()
+        if self._away_since_ms is None:
+            self._away_since_ms = now_ms
+        away_ms = now_ms - self._away_since_ms
+        log.warning("broker does not answer, restoring waits", away_ms=away_ms, error=str(error))
+        if away_ms >= self._task_timeout_ms:
+            raise error
+
+    def _step(self) -> int:
+        self._let_go()
+        self._take_new()
+        self._reader.raise_bounds(self._mailbox.take_limits())
+        if not self._updates or self._mailbox.is_paused:
+            self._publish()
+            return IDLE_WAIT_MS
+        wait_ms = self._rate.wait_ms()
+        if wait_ms == 0:
+            wait_ms = self._update()
+        self._publish()
+        return min(wait_ms, MAX_RATE_WAIT_MS)
+
+    def _update(self) -> int:
+        """Read one batch and apply it."""
+        has_active = any(update.is_active for update in self._updates.values())
+        with self._counts.timed("restore"):
+            count, batches = self._reader.poll(POLL_WAIT_MS if has_active else 0)
+            for batch in batches:
+                self._apply(batch)
+        for event in self._reader.take_events():
+            if isinstance(event, OffsetOutOfRange):
+                self._on_out_of_range(event)
+        self._finish()
+        return 0 if has_active or count >= BATCH_RECORDS else COPY_INTERVAL_MS
+
+    def _apply(self, batch: Batch) -> None:
+        update, records = batch.update, batch.records
+        self._failpoints.hit("in_restore_batch")
+        try:
+            update.task.restore(batch.partition, records, records[-1].offset)
+        except StreamsError as error:
+            self._fail(update, error)
+            return
+        update.restored_records += len(records)
+        self._counts.restored_records += len(records)
+        if self._rate.bytes_per_second:
+            self._rate.pay(sum(len(record.key or b"") + len(record.value or b"") for record in records))
+        self._announcer.batch(update, batch.partition, records[-1].offset, len(records))
+
+    def _finish(self) -> None:
+        active = [update for update in self._updates.values() if update.is_active]
+        self._reader.move_positions(active)
+        for update in active:
+            if update.is_complete:
+                self._drop(update)
+                self._complete(update)
+
+    def _complete(self, update: Update) -> None:
+        self._announcer.end(update)
+        self._mailbox.give_back_restored(update.task)
+        log.info("task restored", task=str(update.task.task_id), records=update.restored_records)
+
+    def _publish(self) -> None:
+        now_ms = self._clock.now_ms()
+        if now_ms >= self._next_look_ms:
+            self._next_look_ms = now_ms + LOOK_INTERVAL_MS
+            copies = [update for update in self._updates.values() if not update.is_active]
+            self._reader.move_positions(copies)
+            for update in copies:
+                self._reader.look_at_ends(update)
+        self._mailbox.progress = tuple(update.progress() for update in self._updates.values())
+
+    # tasks that come and go
+
+    def _take_new(self) -> None:
+        new = self._mailbox.new()
+        if not new:
+            return
+        partitions = [partition for entrusted in new for partition in entrusted.positions]
+        earliest = self._admin.list_offsets(partitions, OffsetKind.EARLIEST) if partitions else {}
+        ends = self._admin.list_offsets(partitions, OffsetKind.HIGH_WATERMARK) if partitions else {}
+        for entrusted in new:
+            if self._mailbox.claim(entrusted):
+                self._begin(entrusted, earliest, ends)
+
+    def _begin(
+        self, entrusted: Entrusted, earliest: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+    ) -> None:
+        task_id = entrusted.task.task_id
+        for partition, position in entrusted.positions.items():
+            if position is not None and not earliest[partition] <= position <= ends[partition]:
+                error = _out_of_range(task_id, partition, position, earliest[partition], ends[partition])
+                self._mailbox.give_back_failed(entrusted.task, error)
+                return
+        update = _update_of(entrusted, earliest, ends)
+        self._announcer.start(update)
+        if update.is_complete:
+            self._complete(update)
+            return
+        self._updates[task_id] = update
+        self._reader.begin(update)
+        log.info("restoring task", task=str(task_id), kind=update.kind.value, records_at_most=update.remaining)
+
+    def _let_go(self) -> None:
+        for task_id, reason in self._mailbox.take_asked_back().items():
+            update = self._updates.get(task_id)
+            try:
+                if update is not None:
+                    self._reader.move_positions([update])
+                    self._drop(update)
+                    self._announcer.suspended(update, reason)
+            finally:
+                self._mailbox.give_back(task_id)
+
+    def _on_out_of_range(self, event: OffsetOutOfRange) -> None:
+        partition = event.partition
+        update = self._reader.owner(partition)
+        if update is None:
+            return
+        earliest = self._admin.list_offsets([partition], OffsetKind.EARLIEST)[partition]
+        end = self._admin.list_offsets([partition], OffsetKind.HIGH_WATERMARK)[partition]
+        self._fail(update, _out_of_range(update.task.task_id, partition, event.offset, earliest, end))
+
+    def _fail(self, update: Update, error: StreamsError) -> None:
+        self._drop(update)
+        self._announcer.suspended(update, SuspendReason.MIGRATED)
+        self._mailbox.give_back_failed(update.task, error)
+
+    def _drop(self, update: Update) -> None:
+        del self._updates[update.task.task_id]
+        self._reader.end(update)
+
+
+def _update_of(
+    entrusted: Entrusted, earliest: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+) -> Update:
+    positions = {p: earliest[p] if at is None else at for p, at in entrusted.positions.items()}
+    bounds = {p: min(ends[p], entrusted.limits.get(p, ends[p])) for p in positions}
+    if entrusted.kind is UpdateKind.ACTIVE:
+        return Update(entrusted.task, entrusted.kind, positions, ends=bounds)
+    return Update(entrusted.task, entrusted.kind, positions, limits=dict(entrusted.limits), known_ends=bounds)
 
 
 def _out_of_range(

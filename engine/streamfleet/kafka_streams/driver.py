@@ -1,7 +1,8 @@
 """Operating-system threads around step machines: the only place in the engine that starts any.
 
-A StreamThread and its membership have one each, so that a slow function or a long store write does not keep the membership from its
-heartbeats. When the stream thread's loop ends, for whatever reason, it says why, once.
+A StreamThread, its membership and its StateUpdater have one each, so that a slow function keeps neither the membership from its
+heartbeats nor stores from being restored, nor the other way round. When the stream thread's loop ends, for whatever reason, it
+says why, once.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class AfterFailure:
 
 
 class ThreadDriver:
-    """Steps one StreamThread and its membership until it is told to stop or one of them fails."""
+    """Steps one StreamThread, its membership and its StateUpdater until it is told to stop or one of them fails."""
 
     def __init__(
         self, parts: ThreadParts, on_step: Callable[[], None], on_failure: Callable[[Exception], AfterFailure]
@@ -44,12 +45,17 @@ class ThreadDriver:
         self._stopping = threading.Event()
         self._group_failure: Exception | None = None
         self._wake = parts.wake
+        self._updater = parts.updater
+        self._updater_wake = parts.updater_wake
         self._stream = threading.Thread(target=self._run_stream, name=self.thread.name, daemon=True)
         self._group = threading.Thread(target=self._run_group, name=f"{self.thread.name}-group", daemon=True)
+        self._restore = threading.Thread(target=self._run_updater, name=f"{self.thread.name}-restore", daemon=True)
 
     def start(self) -> None:
         self.thread.start()
+        self._updater.is_stepped_elsewhere = True
         self._group.start()
+        self._restore.start()
         self._stream.start()
 
     def stop(self) -> None:
@@ -60,6 +66,7 @@ class ThreadDriver:
         """Wait until it has stopped; false if it has not."""
         self._stream.join(timeout_seconds)
         self._group.join(JOIN_SECONDS)
+        self._restore.join(JOIN_SECONDS)
         return not self._stream.is_alive()
 
     def _run_stream(self) -> None:
@@ -99,6 +106,18 @@ class ThreadDriver:
                     self._wake.clear()
         except Exception as error:
             self._group_failure = error
+
+    def _run_updater(self) -> None:
+        try:
+            while not self._updater.over:
+                wait_ms = self._updater.run_once()
+                if wait_ms > 0:
+                    self._updater_wake.wait(wait_ms / 1000)
+                    self._updater_wake.clear()
+        except Exception as error:
+            log.exception("state updater failed", thread=self.thread.name)
+            self._updater.is_stepped_elsewhere = False
+            self._updater.fail(error)
 
     def _check_group(self) -> None:
         """Without its membership a StreamThread would wait for plans for ever, and say nothing."""

@@ -63,12 +63,15 @@ LONGEST_ASKING_MS = 60_000
 
 @dataclass(frozen=True)
 class ThreadParts:
-    """A StreamThread with the membership that must be stepped beside it."""
+    """A StreamThread with the membership and the StateUpdater that must be stepped beside it."""
 
     thread: StreamThread[MemberReport, Plan]
     membership: Membership[MemberReport, Plan]
     wake: threading.Event
     """Set when the thread wants something of its membership."""
+    updater: StateUpdater
+    updater_wake: threading.Event
+    """Set when the thread wants something of its StateUpdater."""
 
 
 class Wiring:
@@ -175,7 +178,16 @@ class Wiring:
         counts = self._metrics.thread(name)
         commit = MeteredCommit(self._commit(number, offsets), counts)
         consumer = self._consumer("main", name)
-        updater = StateUpdater(self._consumer("restore", name), self.admin, self._failpoints)
+        updater_wake = threading.Event()
+        updater = StateUpdater(
+            self._consumer("restore", name),
+            self.admin,
+            self._failpoints,
+            MonotonicClock(),
+            task_timeout_ms=config.task_timeout_ms,
+            counts=counts,
+            wake=updater_wake.set,
+        )
         tasks = TaskManager(factory, consumer, self.admin, updater, commit, offsets, self._failpoints, counts)
         told = MemberReport(
             process_id=self._process_id,
@@ -203,7 +215,7 @@ class Wiring:
             counts=counts,
             before_step=before_step,
         )
-        return ThreadParts(thread, membership, wake)
+        return ThreadParts(thread, membership, wake, updater, updater_wake)
 
     def _membership(self, number: int, name: str, wake: threading.Event) -> Membership[MemberReport, Plan]:
         config = self._config

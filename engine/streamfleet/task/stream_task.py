@@ -128,6 +128,10 @@ class StreamTask:
         }
 
     @property
+    def changelog_stores(self) -> dict[str, str]:
+        return {entry.changelog: entry.name for entry in self._topology.stores if entry.changelog is not None}
+
+    @property
     def source_changelogs(self) -> frozenset[str]:
         """Changelogs that are input topics: they may be restored only as far as they were processed."""
         return frozenset(e.changelog for e in self._topology.stores if e.changelog and e.source_is_changelog)

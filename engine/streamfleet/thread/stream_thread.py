@@ -45,6 +45,8 @@ log = structlog.get_logger(__name__)
 MAX_POLL_RECORDS = 1000
 RECORDS_PER_TURN = 100
 """Taken from one task before the next has its turn."""
+RESTORING_POLL_MS = 10
+"""How long a step without records waits while tasks are restored: they should run as soon as they are."""
 FENCE_TIMEOUT_MS = 10_000
 ANNOUNCE_TIMEOUT_MS = 10_000
 ANNOUNCE_WAIT_MS = 20
@@ -162,7 +164,7 @@ class StreamThread(Generic[ReportT, PlanT]):
             self._must_rewind = False
             if self.phase is ThreadPhase.RUNNING:
                 self._transition_to(ThreadPhase.ASSIGNED)
-        self._restore()
+        self.tasks.restore()
         if self.phase is ThreadPhase.ASSIGNED and self.tasks.all_running:
             self._transition_to(ThreadPhase.RUNNING)
         if self.is_paused:
@@ -187,13 +189,6 @@ class StreamThread(Generic[ReportT, PlanT]):
             self._process()
         with self.counts.timed("punctuate"):
             self._punctuate()
-
-    def _restore(self) -> None:
-        restoring = self.tasks.restoring()
-        before = sum(progress.restored_records for progress in restoring)
-        with self.counts.timed("restore"):
-            self.tasks.restore()
-        self.counts.restored_records += sum(progress.restored_records for progress in restoring) - before
 
     # the group
 
@@ -235,7 +230,8 @@ class StreamThread(Generic[ReportT, PlanT]):
 
     def _poll(self) -> None:
         is_busy = any(task.has_records and task.is_processable() for task in self.tasks.running)
-        timeout_ms = 0 if is_busy or self.tasks.is_restoring else self._config.poll_ms
+        idle_ms = RESTORING_POLL_MS if self.tasks.is_restoring else self._config.poll_ms
+        timeout_ms = 0 if is_busy else min(idle_ms, self._config.poll_ms)
         records = self._consumer.poll_batch(timeout_ms, MAX_POLL_RECORDS)
         self.counts.polls += 1
         self.counts.polled_records += len(records)

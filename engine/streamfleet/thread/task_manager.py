@@ -11,7 +11,8 @@ from pathlib import Path
 
 import structlog
 
-from streamfleet.changelog.state_updater import RestoreProgress, StateUpdater
+from streamfleet.changelog.progress import TaskProgress, UpdateKind
+from streamfleet.changelog.state_updater import StateUpdater
 from streamfleet.commit.api import Commit, GroupOffsets
 from streamfleet.errors import StateStoreError, StoreDamagedError, StreamsError, TaskCorruptedError
 from streamfleet.failpoints import Failpoints
@@ -28,8 +29,6 @@ from streamfleet.thread.task_factory import TaskFactory
 log = structlog.get_logger(__name__)
 
 _RESET_KINDS = {"earliest": OffsetKind.EARLIEST, "latest": OffsetKind.LAST_STABLE}
-RESTORE_WAIT_MS = 100
-"""How long a step may wait for changelog records when no task has anything else to do."""
 
 
 class TaskManager:
@@ -76,7 +75,7 @@ class TaskManager:
 
     @property
     def is_restoring(self) -> bool:
-        return self._updater.has_work
+        return self._updater.is_restoring
 
     @property
     def all_running(self) -> bool:
@@ -91,7 +90,7 @@ class TaskManager:
         """What nobody else may have yet: the tasks that are here, and those that are ours but could not be opened so far."""
         return self._wanted | self._tasks.keys()
 
-    def restoring(self) -> list[RestoreProgress]:
+    def restoring(self) -> tuple[TaskProgress, ...]:
         """How far each task is that is being restored."""
         return self._updater.progress()
 
@@ -141,6 +140,7 @@ class TaskManager:
 
     def _discard_all(self) -> None:
         self._commit.abort()
+        self._updater.remove(self._tasks.keys())
         for task in list(self._tasks.values()):
             self._forget(task)
             self._discard(task)
@@ -164,7 +164,8 @@ class TaskManager:
             self._wipe(task_id, error)
             task = self._open(task_id)
         self._tasks[task_id] = task
-        self._updater.add(task, {p: offset.offset for p, offset in self._committed[task_id].items()})
+        committed = {p: offset.offset for p, offset in self._committed[task_id].items()}
+        self._updater.add(task, UpdateKind.ACTIVE, committed)
 
     def _open(self, task_id: TaskId) -> StreamTask:
         task = self._factory.create(task_id, self._commit.producer, self._consumer.lag_records)
@@ -201,8 +202,7 @@ class TaskManager:
     # restoring
 
     def restore(self) -> bool:
-        """Restore for one batch, and let tasks run that are done with it; True if there were any."""
-        self._updater.run_once(wait_ms=0 if self._owners else RESTORE_WAIT_MS)
+        """Let tasks run that the StateUpdater is done with; True if there were any."""
         restored = self._updater.take_restored()
         for task in restored:
             self._run(self._tasks[task.task_id])
@@ -313,7 +313,7 @@ class TaskManager:
 
     def _forget(self, task: StreamTask) -> None:
         """No more records for a task."""
-        self._updater.remove(task.task_id)
+        self._updater.remove([task.task_id])
         partitions = [partition for partition, owner in self._owners.items() if owner is task]
         for partition in partitions:
             del self._owners[partition]

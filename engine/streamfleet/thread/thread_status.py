@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from streamfleet.changelog.state_updater import RestoreProgress
+from streamfleet.changelog.progress import TaskProgress
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.ports import Consumer
 from streamfleet.task.stream_task import StreamTask
@@ -64,7 +64,7 @@ class StatusWriter:
         self._began: dict[TaskId, tuple[int, int]] = {}
 
     def write(self, phase: str, now_ms: int) -> ThreadStatus:
-        restoring = {progress.task.task_id: progress for progress in self._tasks.restoring()}
+        restoring = {progress.task_id: progress for progress in self._tasks.restoring()}
         self._began = {task_id: began for task_id, began in self._began.items() if task_id in restoring}
         tasks = tuple(
             self._task(task, self._tasks.inputs_of(task), restoring.get(task.task_id), now_ms)
@@ -73,7 +73,7 @@ class StatusWriter:
         return ThreadStatus(self._name, phase, now_ms, tasks)
 
     def _task(
-        self, task: StreamTask, inputs: Sequence[TopicPartition], progress: RestoreProgress | None, now_ms: int
+        self, task: StreamTask, inputs: Sequence[TopicPartition], progress: TaskProgress | None, now_ms: int
     ) -> TaskStatus:
         return TaskStatus(
             id=str(task.task_id),
@@ -90,8 +90,8 @@ class StatusWriter:
         position = self._consumer.position(partition) - buffered
         return InputStatus(partition.topic, partition.partition, position, None if lag is None else lag + buffered)
 
-    def _restore(self, task_id: TaskId, progress: RestoreProgress, now_ms: int) -> RestoreStatus:
-        remaining = progress.remaining
+    def _restore(self, task_id: TaskId, progress: TaskProgress, now_ms: int) -> RestoreStatus:
+        remaining = progress.remaining or 0
         began_ms, remaining_then = self._began.setdefault(task_id, (now_ms, remaining))
         elapsed_seconds = (now_ms - began_ms) / 1000
         done = remaining_then - remaining

@@ -21,6 +21,7 @@ from tests.integration.faults.conftest import (
 )
 
 import streamfleet as sf
+from streamfleet.changelog.progress import UpdateKind
 from streamfleet.changelog.state_updater import StateUpdater
 from streamfleet.failpoints import NoFailpoints
 from streamfleet.ids import TaskId, TopicPartition
@@ -30,6 +31,7 @@ from streamfleet.kafka.client_errors import (
     PartitionCountError,
     SourceTopicChangedError,
 )
+from streamfleet.kafka.patience import MonotonicClock
 from streamfleet.kafka_streams import ClientState, KafkaStreams
 from streamfleet.ports import OffsetKind
 
@@ -82,11 +84,12 @@ def test_F34_what_a_truncated_changelog_no_longer_has_is_reported_not_kept_half(
 def test_F34_state_ahead_of_its_changelog_is_corrupted_too():
     changelog, failed = TopicPartition("changelog", 0), []
     admin = SimpleNamespace(list_offsets=lambda asked, kind: {changelog: 0 if kind is OffsetKind.EARLIEST else 10})
-    updater = StateUpdater(None, admin, NoFailpoints())
+    updater = StateUpdater(None, admin, NoFailpoints(), MonotonicClock())
     task = SimpleNamespace(
         task_id=TaskId(0, 0), source_changelogs=frozenset(), restore_positions=lambda: {changelog: 11}
     )
-    updater.add(task, {})
+    updater.add(task, UpdateKind.ACTIVE, {})
+    updater.run_once()
     failed += updater.take_failed()
     assert not updater.take_restored()
     assert [type(error) for _, error in failed] == [sf.TaskCorruptedError]

@@ -1,11 +1,17 @@
 """StateUpdater: reads changelogs to where they ended at the start, applies batches, and hands tasks back."""
 
+import threading
+
 import pytest
 
+from streamfleet.changelog.listeners import StandbyUpdateListener, StateRestoreListener, SuspendReason
+from streamfleet.changelog.progress import UpdateKind
+from streamfleet.changelog.restore_rate import RestoreRate
 from streamfleet.changelog.state_updater import StateUpdater
-from streamfleet.errors import TaskCorruptedError
+from streamfleet.errors import StreamsError, TaskCorruptedError
 from streamfleet.failpoints import NoFailpoints
 from streamfleet.ids import TaskId, TopicPartition
+from streamfleet.kafka.client_errors import BrokerUnavailableError
 from streamfleet.ports import OffsetKind, OffsetOutOfRange
 from streamfleet.records import RawRecord
 
@@ -18,8 +24,8 @@ class Log:
     def __init__(self, last, first=0, markers=()):
         self.first, self.end, self.markers = first, last + 1, set(markers)
 
-    def record(self, offset):
-        return RawRecord(LOG.topic, LOG.partition, offset, offset, f"k{offset}".encode(), b"v")
+    def record(self, partition, offset):
+        return RawRecord(partition.topic, partition.partition, offset, offset, f"k{offset}".encode(), b"v")
 
 
 class Broker:
@@ -28,9 +34,29 @@ class Broker:
     def __init__(self, log):
         self.logs = {LOG: log}
         self.positions = {}
+        self.paused = set()
         self.events = []
+        self.is_away = False
+        self.calls = []
+
+    def close(self):
+        self.calls.append("close")
+
+    def pause(self, partitions):
+        self.paused.update(partitions)
+
+    def resume(self, partitions):
+        self.paused.difference_update(partitions)
+
+    def seek(self, partition, offset):
+        self.positions[partition] = offset
+
+    def lag_records(self, partition):
+        return self.logs[partition].end - self.positions[partition]
 
     def list_offsets(self, partitions, kind):
+        if self.is_away:
+            raise BrokerUnavailableError("no answer", code="_TIMED_OUT")
         ends = {OffsetKind.EARLIEST: "first", OffsetKind.HIGH_WATERMARK: "end"}
         return {partition: getattr(self.logs[partition], ends[kind]) for partition in partitions}
 
@@ -47,12 +73,14 @@ class Broker:
     def poll_batch(self, timeout_ms, max_records, per_call=3):
         batch = []
         for partition, position in list(self.positions.items()):
+            if partition in self.paused:
+                continue
             log = self.logs[partition]
             if position < log.first:
                 self.events.append(OffsetOutOfRange(partition, position))
                 continue
             upto = min(position + per_call, log.end)
-            batch += [log.record(offset) for offset in range(position, upto) if offset not in log.markers]
+            batch += [log.record(partition, offset) for offset in range(position, upto) if offset not in log.markers]
             self.positions[partition] = upto
         return batch
 
@@ -61,27 +89,45 @@ class Broker:
         return events
 
 
+class Clock:
+    ms = 0
+
+    def now_ms(self):
+        self.ms += 1
+        return self.ms
+
+
 class Task:
-    def __init__(self, start=None, source_changelogs=()):
-        self.task_id = TaskId(0, 0)
+    def __init__(self, start=None, source_changelogs=(), log=LOG):
+        self.task_id = TaskId(0, log.partition)
+        self.log = log
+        self.changelog_stores = {log.topic: "s"}
         self.source_changelogs = frozenset(source_changelogs)
         self.start = start
         self.restored, self.offsets = [], []
 
     def restore_positions(self):
-        return {LOG: self.start}
+        return {self.log: self.start}
 
     def restore(self, partition, records, last_offset):
         self.restored += [record.offset for record in records]
         self.offsets.append(last_offset)
 
 
-def restore(log, task, committed=None, steps=20):
-    broker = Broker(log)
-    updater = StateUpdater(broker, broker, NoFailpoints())
-    updater.add(task, committed or {})
+def updater_of(broker, **settings):
+    return StateUpdater(broker, broker, NoFailpoints(), settings.pop("clock", None) or Clock(), **settings)
+
+
+def run(updater, steps=20):
     for _ in range(steps):
-        updater.run_once(0)
+        updater.run_once()
+
+
+def restore(log, task, committed=None, steps=20, kind=UpdateKind.ACTIVE, **settings):
+    broker = Broker(log)
+    updater = updater_of(broker, **settings)
+    updater.add(task, kind, committed or {})
+    run(updater, steps)
     return broker, updater
 
 
@@ -101,20 +147,21 @@ def test_reading_goes_on_behind_the_stored_offset():
 
 def test_a_task_that_is_up_to_date_is_handed_back_at_once():
     task = Task(start=8)
-    broker, updater = restore(Log(last=7), task, steps=0)
+    broker, updater = restore(Log(last=7), task, steps=1)
+    assert updater.is_restoring
     assert updater.take_restored() == [task]
-    assert not updater.has_work
+    assert not updater.is_restoring
 
 
 def test_the_end_is_that_of_the_start():
     log = Log(last=7)
     broker = Broker(log)
-    updater = StateUpdater(broker, broker, NoFailpoints())
+    updater = updater_of(broker)
     task = Task()
-    updater.add(task, {})
+    updater.add(task, UpdateKind.ACTIVE, {})
+    run(updater, 1)
     log.end = 100
-    for _ in range(5):
-        updater.run_once(0)
+    run(updater, 5)
     assert updater.take_restored() == [task]
     assert task.restored == list(range(8))
 
@@ -154,10 +201,11 @@ def test_a_truncated_changelog_makes_the_task_corrupt():
 def test_a_task_can_be_taken_away_while_it_is_restored(steps):
     task = Task()
     broker, updater = restore(Log(last=50), task, steps=steps)
-    assert updater.remove(task.task_id) is task
+    updater.remove([task.task_id])
     assert broker.positions == {}
-    updater.run_once(0)
-    assert updater.take_restored() == []
+    before = list(task.restored)
+    run(updater)
+    assert updater.take_restored() == [] and task.restored == before
 
 
 def test_progress_counts_what_is_left():
@@ -165,3 +213,246 @@ def test_progress_counts_what_is_left():
     _, updater = restore(Log(last=9), task, steps=1)
     (progress,) = updater.progress()
     assert (progress.restored_records, progress.remaining) == (3, 7)
+
+
+# what the two threads leave for each other
+
+
+def test_a_task_asked_back_before_it_was_claimed_is_never_touched():
+    broker = Broker(Log(last=7))
+    updater = updater_of(broker)
+    task = Task()
+    updater.add(task, UpdateKind.ACTIVE, {})
+    updater.remove([task.task_id])
+    run(updater)
+    assert task.restored == [] and not updater.is_restoring
+
+
+def test_a_restored_task_that_was_asked_back_is_not_handed_out():
+    task = Task()
+    _, updater = restore(Log(last=2), task)
+    updater.remove([task.task_id])
+    assert updater.take_restored() == []
+
+
+def test_with_a_thread_of_its_own_asking_back_waits_for_the_batch_under_way():
+    applying, let_go = threading.Event(), threading.Event()
+
+    class SlowTask(Task):
+        def restore(self, partition, records, last_offset):
+            applying.set()
+            assert let_go.wait(10)
+            super().restore(partition, records, last_offset)
+
+    broker, task = Broker(Log(last=50)), SlowTask()
+    updater = updater_of(broker)
+    updater.is_stepped_elsewhere = True
+    updater.add(task, UpdateKind.ACTIVE, {})
+
+    def steps():
+        while not updater.over:
+            updater.run_once()
+
+    stepping = threading.Thread(target=steps)
+    stepping.start()
+    assert applying.wait(10)
+    asking = threading.Thread(target=updater.remove, args=([task.task_id],))
+    asking.start()
+    asking.join(0.05)
+    assert asking.is_alive()
+    let_go.set()
+    asking.join(10)
+    assert not asking.is_alive()
+    seen = list(task.restored)
+    updater.close()
+    stepping.join(10)
+    assert task.restored == seen and broker.calls == ["close"]
+
+
+def test_what_ends_the_updater_is_raised_where_its_tasks_are_wanted():
+    _, updater = restore(Log(last=50), Task(), steps=1)
+    updater.fail(ValueError("boom"))
+    with pytest.raises(StreamsError, match="boom"):
+        updater.take_restored()
+
+
+def test_a_failed_updater_holds_nothing_back():
+    task = Task()
+    _, updater = restore(Log(last=50), task, steps=1)
+    updater.is_stepped_elsewhere = True
+    updater.fail(ValueError("boom"))
+    updater.remove([task.task_id])
+
+
+def test_an_absent_broker_is_endured_until_the_time_out_of_a_task():
+    broker, clock = Broker(Log(last=7)), Clock()
+    updater = updater_of(broker, clock=clock, task_timeout_ms=1000)
+    task = Task()
+    updater.add(task, UpdateKind.ACTIVE, {})
+    broker.is_away = True
+    run(updater, 5)
+    broker.is_away = False
+    run(updater)
+    assert updater.take_restored() == [task]
+    updater.add(task, UpdateKind.ACTIVE, {})
+    broker.is_away = True
+    updater.run_once()
+    clock.ms += 2000
+    with pytest.raises(BrokerUnavailableError):
+        updater.run_once()
+
+
+def test_nothing_is_read_while_paused():
+    task = Task()
+    broker = Broker(Log(last=7))
+    updater = updater_of(broker)
+    updater.pause(True)
+    updater.add(task, UpdateKind.ACTIVE, {})
+    run(updater)
+    assert task.restored == []
+    updater.pause(False)
+    run(updater)
+    assert updater.take_restored() == [task]
+
+
+# copies
+
+OTHER = TopicPartition("app-s-changelog", 1)
+
+
+def test_a_copy_goes_on_reading_behind_the_end_of_the_start():
+    log, task = Log(last=7), Task()
+    _, updater = restore(log, task, kind=UpdateKind.STANDBY)
+    log.end = 12
+    run(updater)
+    assert task.restored == list(range(12))
+    assert updater.take_restored() == [] and not updater.is_restoring
+
+
+def test_copies_wait_while_an_active_task_is_restored():
+    broker = Broker(Log(last=8))
+    broker.logs[OTHER] = Log(last=8)
+    updater = updater_of(broker)
+    copy, active = Task(), Task(log=OTHER)
+    updater.add(copy, UpdateKind.STANDBY, {})
+    run(updater, 1)
+    updater.add(active, UpdateKind.ACTIVE, {})
+    run(updater, 2)
+    assert len(copy.restored) == 3 and len(active.restored) == 6
+    run(updater)
+    assert updater.take_restored() == [active]
+    assert copy.restored == list(range(9))
+
+
+def test_a_copy_of_an_input_topic_follows_what_was_processed_and_not_more():
+    task = Task(source_changelogs=[LOG.topic])
+    _, updater = restore(Log(last=9), task, committed={LOG: 4}, kind=UpdateKind.STANDBY)
+    assert task.restored == [0, 1, 2, 3]
+    updater.raise_limits({LOG: 7})
+    run(updater)
+    assert task.restored == list(range(7))
+    assert updater.progress()[0].remaining == 0
+
+
+def test_a_copy_tells_how_far_behind_it_is():
+    log, task, clock = Log(last=9), Task(), Clock()
+    _, updater = restore(log, task, kind=UpdateKind.WARMUP, steps=1, clock=clock)
+    assert updater.progress()[0].remaining == 7
+    run(updater)
+    log.end = 30
+    clock.ms += 1000
+    updater.pause(True)
+    run(updater, 1)
+    (progress,) = updater.progress()
+    assert (progress.kind, progress.remaining, progress.offset_sum) == (UpdateKind.WARMUP, 20, 10)
+
+
+def test_a_copy_whose_changelog_was_truncated_fails_alone():
+    log, task = Log(last=9), Task()
+    broker, updater = restore(log, task, kind=UpdateKind.STANDBY)
+    log.first, log.end = 15, 20
+    run(updater)
+    ((failed, error),) = updater.take_failed()
+    assert failed is task and isinstance(error, TaskCorruptedError)
+    assert broker.positions == {}
+
+
+# the rate
+
+
+def test_the_mean_rate_holds_and_can_be_changed():
+    clock = Clock()
+    rate = RestoreRate(clock, bytes_per_second=1000)
+    log = Log(last=299)
+    task = Task()
+    broker, updater = restore(log, task, steps=0, clock=clock, rate=rate)
+    run(updater, 100)
+    spent_ms, applied = clock.ms, len(task.restored)
+    bytes_read = sum(len(f"k{offset}") + 1 for offset in task.restored)
+    assert applied < 300 and bytes_read <= spent_ms + 20
+    assert bytes_read >= 0.9 * spent_ms - 20
+    rate.change(0)
+    run(updater, 200)
+    assert len(task.restored) == 300
+
+
+# listeners
+
+
+class Heard(StateRestoreListener, StandbyUpdateListener):
+    def __init__(self):
+        self.calls = []
+
+    def on_restore_start(self, *what):
+        self.calls.append(("start", *what))
+
+    def on_batch_restored(self, *what):
+        self.calls.append(("batch", *what))
+
+    def on_restore_end(self, *what):
+        self.calls.append(("end", *what))
+
+    def on_restore_suspended(self, *what):
+        self.calls.append(("suspended", *what))
+
+    on_update_start, on_batch_loaded, on_update_suspended = on_restore_start, on_batch_restored, on_restore_suspended
+
+
+def test_listeners_hear_start_batches_and_end_in_order():
+    heard = Heard()
+    restore(Log(last=4), Task(), restore_listener=heard)
+    assert heard.calls == [
+        ("start", LOG, "s", 0, 5),
+        ("batch", LOG, "s", 2, 3),
+        ("batch", LOG, "s", 4, 2),
+        ("end", LOG, "s", 5),
+    ]
+
+
+def test_a_restore_that_is_cut_short_is_suspended_not_ended():
+    heard, task = Heard(), Task()
+    _, updater = restore(Log(last=9), task, steps=1, restore_listener=heard)
+    updater.remove([task.task_id])
+    assert heard.calls[-1] == ("suspended", LOG, "s", 3)
+
+
+@pytest.mark.parametrize("reason", list(SuspendReason))
+def test_the_listener_of_copies_hears_why_one_is_given_up(reason):
+    heard, task = Heard(), Task()
+    _, updater = restore(Log(last=4), task, kind=UpdateKind.STANDBY, standby_listener=heard)
+    updater.remove([task.task_id], reason)
+    assert heard.calls == [
+        ("start", LOG, "s", 0),
+        ("batch", LOG, "s", task.task_id, 2, 3, 5),
+        ("batch", LOG, "s", task.task_id, 4, 2, 5),
+        ("suspended", LOG, "s", 5, 5, reason),
+    ]
+
+
+def test_a_listener_that_raises_ends_the_updater():
+    class Raising(StateRestoreListener):
+        def on_batch_restored(self, partition, store, batch_end_offset, restored_records):
+            raise ValueError("boom")
+
+    with pytest.raises(StreamsError, match="on_batch_restored raised.*boom"):
+        restore(Log(last=4), Task(), restore_listener=Raising())

@@ -69,7 +69,7 @@ def test_what_is_buffered_is_not_processed_yet_so_it_is_lag(writer):
 def restoring(tasks, remaining, restored):
     task = tasks.tasks[TaskId(0, 0)]
     task.phase = TaskPhase.RESTORING
-    tasks.progress = [SimpleNamespace(task=task, remaining=remaining, restored_records=restored)]
+    tasks.progress = [SimpleNamespace(task_id=task.task_id, remaining=remaining, restored_records=restored)]
 
 
 def test_the_rate_of_a_restore_is_its_mean_and_gives_the_time_left(writer, tasks):
