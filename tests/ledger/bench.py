@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +19,6 @@ from tests.ledger import topics
 from tests.ledger.app import INPUT, LIMITS, LONG, OUTPUTS, STORES, output_topic
 from tests.ledger.decoding import input_bytes, input_record, output_record
 from tests.ledger.fleet import Fleet
-from tests.ledger.fold import OutputRecord
 from tests.ledger.log_batches import (
     WrittenBatch,
     check_owners,
@@ -27,8 +26,10 @@ from tests.ledger.log_batches import (
     open_transactions,
     partition_batches,
 )
-from tests.ledger.oracle import Anomaly, check_at_least_once, check_exactly_once
+from tests.ledger.oracle import PER_RECORD, Anomaly, check_at_least_once, check_exactly_once
+from tests.ledger.result_logs import GROUP_OFFSETS, OUTPUT_SETTINGS, appended_results, commit_history
 from tests.ledger.state_check import changelog_topic, check_dump, check_newest, dump_worker
+from tests.ledger.stints import Disturbance, Repeats, check_repeats
 from tests.ledger.workload import LedgerRecord, LedgerSpec, all_keys, generate, limit_of
 
 from streamfleet.ids import TopicPartition
@@ -38,6 +39,7 @@ from streamfleet_devbroker.cluster import Cluster, ClusterSpec
 APPLICATION = "ledger"
 REPARTITION = f"{APPLICATION}-by-count-repartition"
 EXACTLY_ONCE = "exactly_once_v2"
+AT_LEAST_ONCE = "at_least_once"
 NODE = 1
 CATCH_UP_SECONDS = 90.0
 MARKERS_SKIPPED = "Couldn't find leader endpoint for partitions"
@@ -51,10 +53,10 @@ class Bench:
     spec: LedgerSpec
     guarantee: str
     fleet: Fleet
-    most_repeats: int = 0
-    """At least once: how many records the faults of this run can have repeated."""
-    repeats: int = 0
-    """At least once: how many there were."""
+    disturbances: list[Disturbance] = field(default_factory=list)
+    """What happened to workers and broker so far: it may explain repeated records."""
+    repeats: Repeats | None = None
+    """At least once: what was repeated."""
     written: list[LedgerRecord] = field(default_factory=list)
     _writer: threading.Thread | None = None
     _writer_error: Exception | None = None
@@ -67,8 +69,9 @@ class Bench:
 
     def prepare(self) -> None:
         """Create the topics, and fill the table of the join: it must be there before the first record that is joined."""
-        names = [INPUT, LIMITS, *(output_topic(name) for name in OUTPUTS)]
-        topics.create_topics(self.bootstrap, names, self.spec.partitions)
+        topics.create_topics(self.bootstrap, [INPUT, LIMITS], self.spec.partitions)
+        settings = {} if self.guarantee == EXACTLY_ONCE else OUTPUT_SETTINGS
+        topics.create_topics(self.bootstrap, map(output_topic, OUTPUTS), self.spec.partitions, settings)
         producer = self._producer()
         for key in all_keys(self.spec):
             value = LONG.serialize("", limit_of(key))
@@ -150,17 +153,30 @@ class Bench:
 
     def check(self) -> list[Anomaly]:
         """Everything that can be read when the workers are gone."""
-        inputs = [input_record(raw) for raw in self._read(INPUT)]
+        raw_inputs = self._read(INPUT)
+        inputs = [input_record(raw) for raw in raw_inputs]
         anomalies = self._check_input(inputs)
-        outputs = {name: self._decoded(name) for name in OUTPUTS}
+        results = {name: self._read(output_topic(name)) for name in OUTPUTS}
+        outputs = {name: [output_record(name, raw) for raw in results[name]] for name in OUTPUTS}
+        keys = self._complete(inputs)
         if self.guarantee != EXACTLY_ONCE:
-            keys = all_keys(self.spec)
-            self.repeats = len(outputs["echo"]) - len({record.record_id for record in outputs["echo"]})
-            return anomalies + check_at_least_once(inputs, outputs, keys, most_repeats=self.most_repeats)
-        anomalies += check_exactly_once(
-            inputs, outputs, {record.key for record in inputs} & set(self._complete(inputs))
-        )
+            offsets = {record.record_id: raw.offset for record, raw in zip(inputs, raw_inputs, strict=True)}
+            self.repeats = self._check_repeats(results, offsets)
+            return anomalies + check_at_least_once(inputs, outputs, keys) + self.repeats.anomalies
+        anomalies += check_exactly_once(inputs, outputs, keys)
         return anomalies + self._check_state() + self._check_owners()
+
+    def _check_repeats(self, results: Mapping[str, Sequence[RawRecord]], input_offsets: Mapping[int, int]) -> Repeats:
+        commits = commit_history(topics.read_topic(self.bootstrap, GROUP_OFFSETS, 1), APPLICATION)
+        repeats = Repeats()
+        for output in PER_RECORD:
+            for number in range(self.spec.partitions):
+                batches = partition_batches(self._data, output_topic(output), number)
+                mine = [raw for raw in results[output] if raw.partition == number]
+                appended = appended_results(output, mine, batches, input_offsets)
+                history = commits.get(TopicPartition(INPUT, number), [])
+                repeats += check_repeats(f"{output}-{number}", appended, history, self.disturbances)
+        return repeats
 
     def _complete(self, inputs: Sequence[LedgerRecord]) -> list[str]:
         """Keys all of whose integers were written: scenarios stop earlier than seeded runs."""
@@ -192,12 +208,11 @@ class Bench:
         return anomalies
 
     def _check_owners(self) -> list[Anomaly]:
-        data = self.broker.nodes[0].data_directory
         anomalies: list[Anomaly] = []
         for store in STORES:
             topic = changelog_topic(APPLICATION, store.name)
             for number in range(self.spec.partitions):
-                batches = partition_batches(data, topic, number)
+                batches = partition_batches(self._data, topic, number)
                 anomalies += check_owners(f"{topic}-{number}", committed_transactions(batches))
                 anomalies += self._check_ended(f"{topic}-{number}", batches)
         return anomalies
@@ -214,8 +229,9 @@ class Bench:
     def _read(self, topic: str) -> list[RawRecord]:
         return topics.read_topic(self.bootstrap, topic, self.spec.partitions)
 
-    def _decoded(self, name: str) -> list[OutputRecord]:
-        return [output_record(name, raw) for raw in self._read(output_topic(name))]
+    @property
+    def _data(self) -> Path:
+        return self.broker.nodes[0].data_directory
 
 
 @contextmanager

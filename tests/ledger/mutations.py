@@ -4,7 +4,8 @@ seams between the engine's parts; the engine itself knows nothing of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,8 @@ import structlog
 from confluent_kafka import KafkaError
 from tests.ledger.failpoint_actions import ActingFailpoints
 
-from streamfleet.ids import TopicPartition
+from streamfleet.config import StreamsConfig
+from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.kafka.client_settings import ClientSettings
 from streamfleet.kafka.group_messages import ConsumerGroupMetadata
 from streamfleet.kafka.membership import Membership
@@ -23,6 +25,7 @@ from streamfleet.ports import ProducerIdentity
 from streamfleet.task.offsets import CommittedOffset
 from streamfleet.task.stream_task import StreamTask
 from streamfleet.thread.member_offsets import MemberOffsets
+from streamfleet.thread.task_manager import TaskManager
 
 log = structlog.get_logger(__name__)
 
@@ -89,6 +92,34 @@ def producer_reused() -> None:
     KafkaTransactionalProducer._translate_end = translate_end  # type: ignore[method-assign]
 
 
+def commits_withheld() -> None:
+    """The commit interval is ignored: offsets are committed now and then."""
+    StreamsConfig.effective_commit_interval_ms = property(lambda self: 10_000)  # type: ignore[assignment,method-assign]
+
+
+def resumes_before_the_commit() -> None:
+    """A task begins some records before the committed offset."""
+    original = MemberOffsets.committed
+
+    def committed(self: MemberOffsets, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
+        found = original(self, partitions)
+        return {p: replace(each, offset=max(0, each.offset - 3)) for p, each in found.items()}
+
+    MemberOffsets.committed = committed  # type: ignore[method-assign]
+
+
+def leaves_without_commit() -> None:
+    """Tasks that are given up are not committed before."""
+
+    def release(self: TaskManager, task_ids: Iterable[TaskId]) -> None:
+        for task in [self._tasks[task_id] for task_id in task_ids]:
+            self._forget(task)
+            self._discard(task)
+            self._close(task)
+
+    TaskManager.release = release  # type: ignore[method-assign]
+
+
 MUTATIONS: dict[str, Callable[[], None]] = {
     mutation.__name__: mutation
     for mutation in (
@@ -97,6 +128,9 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         generation_unchecked,
         stores_before_commit,
         producer_reused,
+        commits_withheld,
+        resumes_before_the_commit,
+        leaves_without_commit,
     )
 }
 

@@ -18,6 +18,7 @@ from typing import Literal
 
 from tests.ledger.bench import NODE, Bench
 from tests.ledger.fleet import Worker
+from tests.ledger.stints import Disturbance
 
 Kind = Literal["kill", "pause", "leave", "broker"]
 KINDS: tuple[Kind, ...] = ("kill", "pause", "leave", "broker")
@@ -87,6 +88,10 @@ class Played:
     fault: Fault
     begin: float
     end: float
+
+    @property
+    def disturbance(self) -> Disturbance:
+        return Disturbance(self.fault.kind, int(self.begin * 1000), int(self.end * 1000))
 
 
 def play(bench: Bench, faults: list[Fault], seconds: float, say: Callable[[str], None]) -> list[Played]:

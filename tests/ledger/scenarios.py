@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tests.ledger.bench import EXACTLY_ONCE, Bench, open_bench
+from tests.ledger.bench import AT_LEAST_ONCE, EXACTLY_ONCE, Bench, open_bench
 from tests.ledger.fleet import Worker
 from tests.ledger.oracle import Anomaly
+from tests.ledger.stints import Disturbance
 from tests.ledger.workload import LedgerSpec
 
 SMALL = LedgerSpec(seed=1, keys=8, records_per_key=60)
@@ -28,9 +29,12 @@ class Scenario:
     """What the first worker meets. `peers` others run beside it and take over its tasks."""
 
     failpoints: Sequence[str]
-    then: Literal["restart", "resume", "nothing"]
-    """restart: it ends at the failpoint and is started again. resume: it stops there, and goes on later as a zombie."""
+    then: Literal["restart", "resume", "leave", "nothing"]
+    """restart: it ends at the failpoint and is started again. resume: it stops there, and goes on later as a zombie. leave: it
+    leaves in the middle of the input, and comes back.
+    """
     peers: int = 0
+    guarantee: str = EXACTLY_ONCE
 
 
 KILLED_BEFORE_THE_END = Scenario(["after_send_offsets:kill:8"], "restart")
@@ -42,6 +46,10 @@ TRANSACTION_LOST = Scenario([f"before_end_txn:lost:{nth}" for nth in (8, 16, 24)
 """The tasks stay where they are, and go back to the last commit."""
 END_DELAYED = Scenario(["before_end_txn:late_end:5", "after_flush:arrive:8", "before_end_txn:lost:8"], "nothing")
 """The end of a transaction reaches the coordinator when its producer, if still in use, is in a later one, which is then lost."""
+UNDISTURBED = Scenario([], "nothing", guarantee=AT_LEAST_ONCE)
+KILLED_BEFORE_THE_OFFSETS = Scenario(["after_flush:kill:8"], "restart", guarantee=AT_LEAST_ONCE)
+"""Results are sent, their offsets are not."""
+LEAVES_AND_COMES_BACK = Scenario([], "leave", guarantee=AT_LEAST_ONCE)
 
 SCENARIOS = {
     "offsets_outside_transaction": KILLED_BEFORE_THE_END,
@@ -49,16 +57,19 @@ SCENARIOS = {
     "generation_unchecked": ZOMBIE_IN_A_COMMIT,
     "stores_before_commit": TRANSACTION_LOST,
     "producer_reused": END_DELAYED,
+    "commits_withheld": UNDISTURBED,
+    "resumes_before_the_commit": KILLED_BEFORE_THE_OFFSETS,
+    "leaves_without_commit": LEAVES_AND_COMES_BACK,
 }
 """By the mutation that does harm in it."""
 
 
 def run_scenario(scenario: Scenario, *, seed: int, mutation: str | None = None) -> list[Anomaly]:
     options = [] if mutation is None else ["--mutation", mutation]
-    with open_bench(replace(SMALL, seed=seed), EXACTLY_ONCE, options=options) as bench:
+    with open_bench(replace(SMALL, seed=seed), scenario.guarantee, options=options) as bench:
         start_fleet(bench, scenario)
         bench.write_in_background(WRITE_SECONDS)
-        _aftermath(bench.fleet.workers[0], scenario)
+        bench.disturbances += _aftermath(bench.fleet.workers[0], scenario)
         return bench.finish()
 
 
@@ -76,21 +87,40 @@ def start_fleet(bench: Bench, scenario: Scenario) -> Worker:
     return victim
 
 
-def _aftermath(victim: Worker, scenario: Scenario) -> None:
+def _aftermath(victim: Worker, scenario: Scenario) -> list[Disturbance]:
+    """What happens to the victim; returns it as it was."""
+    if scenario.then == "nothing":
+        return []
     if scenario.then == "restart":
+        kind = "kill"
         victim.must_live = False
         if victim.wait_for_end(WRITE_SECONDS * 4) is None:
             raise TimeoutError(f"{victim.name} did not reach {scenario.failpoints}")
+        begin = _acted_at(victim)
         victim.start()
     elif scenario.then == "resume":
-        _wait_until_stopped(victim)
+        kind = "pause"
+        begin = _wait_until_stopped(victim)
         time.sleep(STOPPED_SECONDS)
         victim.resume()
+    else:
+        kind = "leave"
+        time.sleep(WRITE_SECONDS / 2)
+        begin = time.time()
+        assert victim.leave() == 0, f"{victim.name} did not leave cleanly:\n{victim.tail()}"
+        victim.start()
+    return [Disturbance(kind, int(begin * 1000), int(time.time() * 1000))]
 
 
-def _wait_until_stopped(worker: Worker) -> None:
+def _acted_at(worker: Worker) -> float:
+    """When its failpoint acted; 0 if it has not yet."""
+    return max((float(e["timestamp"]) for e in worker.events() if e.get("event") == "failpoint acts"), default=0.0)
+
+
+def _wait_until_stopped(worker: Worker) -> float:
     deadline = time.monotonic() + WRITE_SECONDS * 4
-    while not any(event.get("event") == "failpoint acts" for event in worker.events()):
+    while not (acted := _acted_at(worker)):
         if time.monotonic() > deadline:
             raise TimeoutError(f"{worker.name} did not reach its failpoint")
         time.sleep(0.05)
+    return acted

@@ -17,9 +17,11 @@ from streamfleet.records import RawRecord
 READ_SECONDS = 60.0
 
 
-def create_topics(bootstrap: str, names: Iterable[str], partitions: int) -> None:
+def create_topics(
+    bootstrap: str, names: Iterable[str], partitions: int, settings: Mapping[str, str] | None = None
+) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    wanted = [NewTopic(name, partitions, 1, config={"retention.ms": "-1"}) for name in names]
+    wanted = [NewTopic(name, partitions, 1, config={"retention.ms": "-1", **(settings or {})}) for name in names]
     for future in admin.create_topics(wanted).values():
         future.result(30)
 
