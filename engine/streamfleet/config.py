@@ -146,6 +146,10 @@ class StreamsConfig:
     """Where snapshots of stores are looked for: a task that has nothing of a store takes one over and replays only what follows."""
     statestore_cache_max_bytes: int = _setting("statestore.cache.max.bytes", 10 * 1024 * 1024, _at_least(0))
     """Memory for results held back by record caches, over all tasks of a process; 0 forwards every update."""
+    statestore_object_cache_max_bytes: int = _setting(
+        "statestore.object.cache.max.bytes", 16 * 1024 * 1024, _at_least(0)
+    )
+    """Memory for values that need not be read and decoded again, over all tasks of a process. Changes no result."""
     rocksdb_memory_max_bytes: int = _setting("rocksdb.memory.max.bytes", 128 * 1024 * 1024, _at_least(4 * 1024 * 1024))
     """Block cache and write buffers of all databases of a process together."""
     state_cleanup_delay_ms: int = _setting("state.cleanup.delay.ms", 600_000, _at_least(0, _milliseconds))

@@ -157,7 +157,10 @@ class KafkaStreams:
     def remove_stream_thread(self, timeout_seconds: float = 30.0) -> int:
         """Stop one StreamThread; the others, here or elsewhere, take its tasks over."""
         self._require_started()
-        return self._threads.remove(timeout_seconds)
+        number = self._threads.remove(timeout_seconds)
+        if self._wiring is not None:
+            self._wiring.forget_thread(number)
+        return number
 
     def pause(self) -> None:
         """Process nothing more, until `resume`; the group keeps its members and they keep their tasks."""

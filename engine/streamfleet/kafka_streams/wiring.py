@@ -9,7 +9,7 @@ import hashlib
 import threading
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -43,6 +43,7 @@ from streamfleet.ports import TopicInfo
 from streamfleet.state.api import StateStore
 from streamfleet.state.rocksdb_engine import RocksDBMemory, RocksDBOptions
 from streamfleet.state.state_directory import StateDirectory
+from streamfleet.state.store_caches import StoreCaches
 from streamfleet.task.global_task import GlobalTask
 from streamfleet.task.store_engines import StoreEngines
 from streamfleet.thread.global_updater import GlobalUpdater
@@ -103,6 +104,7 @@ class Wiring:
         self._max_message_bytes: int | None = None
         self._sources: dict[str, TopicInfo] | None = None
         self._incarnation = uuid.uuid4().hex
+        self._caches: dict[int, StoreCaches] = {}
         half = config.rocksdb_memory_max_bytes // 2
         self._rocksdb_options = RocksDBOptions(memory=RocksDBMemory(block_cache_bytes=half, write_buffer_bytes=half))
 
@@ -172,6 +174,9 @@ class Wiring:
     def thread(self, number: int, factory: TaskFactory, before_step: Callable[[], None] | None = None) -> ThreadParts:
         config = self._config
         name = f"{config.application_id}-{number}"
+        self._caches[number] = StoreCaches(config.statestore_cache_max_bytes, config.statestore_object_cache_max_bytes)
+        self._share_caches()
+        factory = replace(factory, caches=self._caches[number])
         wake = threading.Event()
         membership = self._membership(number, name, wake)
         offsets = MemberOffsets(membership)
@@ -216,6 +221,19 @@ class Wiring:
             before_step=before_step,
         )
         return ThreadParts(thread, membership, wake, updater, updater_wake)
+
+    def forget_thread(self, number: int) -> None:
+        """A thread is gone for good: the others get its share of the memory for caches."""
+        self._caches.pop(number, None)
+        self._share_caches()
+
+    def _share_caches(self) -> None:
+        config = self._config
+        shares = max(1, len(self._caches))
+        for caches in self._caches.values():
+            caches.resize(
+                config.statestore_cache_max_bytes // shares, config.statestore_object_cache_max_bytes // shares
+            )
 
     def _membership(self, number: int, name: str, wake: threading.Event) -> Membership[MemberReport, Plan]:
         config = self._config

@@ -12,7 +12,9 @@ class Serde(Protocol[T]):
 
     A None value is handed to `serialize` only by code that wants it encoded; the engine itself keeps None as a null key or value.
     A serde whose values cannot be changed in place (numbers, text, bytes, frozen structs) says so with an attribute
-    `immutable = True`; then stores may hand out the same object twice.
+    `immutable = True`; then stores may hand out the same object twice. It may also have a method `exact_size(value)`: the number of
+    bytes that serialize would give, or None unless it is sure that serialize will not fail and that deserialize would give the
+    same value again. Then stores may serialize later, and not at all what is overwritten before.
     """
 
     def serialize(self, topic: str, value: T | None) -> bytes | None: ...

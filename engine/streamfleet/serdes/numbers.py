@@ -21,11 +21,20 @@ class NumberSerde(Generic[N]):
         self.name = name
         self.fixed_size = layout.size
         self._limits = limits
+        self._bound = 0 if code in "fd" else 1 << (8 * layout.size - 1)
+        self._is_double = code == "d"
         self._pack = layout.pack
         self._unpack = layout.unpack
 
     def __repr__(self) -> str:
         return f"{self.name}()"
+
+    def exact_size(self, value: object) -> int | None:
+        """A 32-bit float does not give back what it was given."""
+        if type(value) is int:
+            bound = self._bound
+            return self.fixed_size if -bound <= value < bound else None
+        return self.fixed_size if type(value) is float and self._is_double else None
 
     def serialize(self, topic: str, value: N | None) -> bytes | None:
         if value is None:

@@ -21,6 +21,9 @@ class StringSerde:
     def __repr__(self) -> str:
         return "string()"
 
+    def exact_size(self, value: object) -> int | None:
+        return len(value) if type(value) is str and value.isascii() else None
+
     def serialize(self, topic: str, value: str | None) -> builtins.bytes | None:
         if value is None:
             return None
@@ -48,6 +51,9 @@ class BytesSerde:
 
     def __repr__(self) -> str:
         return "bytes()"
+
+    def exact_size(self, value: object) -> int | None:
+        return len(value) if type(value) is builtins.bytes else None
 
     def serialize(self, topic: str, value: builtins.bytes | bytearray | memoryview | None) -> builtins.bytes | None:
         if value is None or isinstance(value, builtins.bytes):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from streamfleet.ids import TaskId
     from streamfleet.ports import StoreEngine
     from streamfleet.serdes.api import Serde
+    from streamfleet.state.store_caches import StoreCaches
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -38,7 +39,8 @@ class StoreContext(Protocol):
     """Names what the task's rows are the state of, whatever number its SubTopology has: content id and partition."""
     record_context: RecordContext | None
     """Of the record under way; a cache sets it to that of the cached update while it flushes, and puts the old one back."""
-    cache_max_bytes: int
+    caches: StoreCaches
+    """Shared by the tasks of a thread."""
     deduplicate_changelog: bool
     default_key_serde: Serde[Any] | None
     default_value_serde: Serde[Any] | None

@@ -31,6 +31,8 @@ class StoreCodec:
         self.value_bytes: Callable[[Any], bytes | None] = (
             self._timestamped_bytes if is_timestamped else self._plain_bytes
         )
+        self.exact_size: Callable[[Any], int | None] | None = getattr(self._value_serde, "exact_size", None)
+        """Of the bare value, as its serde says; None if it does not."""
         self.value_of: Callable[[bytes], Any] = self._timestamped_value if is_timestamped else self._plain_value
 
     def key_bytes(self, key: Any) -> bytes:

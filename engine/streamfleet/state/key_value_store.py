@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+from streamfleet.records import RawRecord, ValueAndTimestamp
 from streamfleet.serdes.api import Serde
 from streamfleet.state.api import KeyValueStore, StoreIterator
 from streamfleet.state.builders import KeyValueStoreBuilder
@@ -12,6 +13,7 @@ from streamfleet.state.cached_rows import CachedKeyValueRows, CachedRows
 from streamfleet.state.dirty_buffer import successor
 from streamfleet.state.key_value_rows import LruRows, MemoryKeyValueRows, RocksDBKeyValueRows
 from streamfleet.state.logged_rows import LoggedRows
+from streamfleet.state.object_cache import ObjectCache
 from streamfleet.state.own_store import OwnStore, RowIterator
 from streamfleet.state.rows_api import BottomRows, KeyValueRows, Rows
 from streamfleet.state.store_home import StoreHome
@@ -26,25 +28,86 @@ class OwnKeyValueStore(OwnStore, KeyValueStore[K, V]):
     def __init__(self, builder: KeyValueStoreBuilder[K, V]) -> None:
         super().__init__(builder, is_timestamped=builder.is_timestamped)
         self._max_entries = builder.max_entries
+        self._objects: ObjectCache | None = None
+
+    def open_in(self, home: StoreHome) -> None:
+        super().open_in(home)
+        if self._can_hold_objects(home):
+            self._objects = ObjectCache(home.context.caches.objects)
+
+    def _can_hold_objects(self, home: StoreHome) -> bool:
+        """Where each change is logged, or held back, it must be serialised when it is made. Timestamped stores only: the changes
+        of others are stamped with the time of the record under way.
+        """
+        logs_each = self._builder.logging_enabled and not home.context.deduplicate_changelog
+        is_plain_table = self._is_timestamped and not self._builder.forgets_timestamps and self._max_entries is None
+        has_room = home.context.caches.objects.max_bytes > 0
+        return (
+            is_plain_table and has_room and self._cache is None and self._codec.exact_size is not None and not logs_each
+        )
 
     def get(self, key: K) -> V | None:
-        codec = self._codec
-        data = self._top.get(codec.key_bytes(key))
-        return None if data is None else codec.value_of(data)
+        return self._value(self._codec.key_bytes(key))
 
     def put(self, key: K, value: V | None) -> None:
-        codec = self._codec
-        self._top.put(codec.key_bytes(key), codec.value_bytes(value))
+        self._put(self._codec.key_bytes(key), value)
+
+    def _value(self, raw: bytes) -> V | None:
+        objects = self._objects
+        value: V | None
+        if objects is not None:
+            value = objects.get(raw)
+            if value is not None:
+                return value
+        data = self._top.get(raw)
+        if data is None:
+            return None
+        value = self._codec.value_of(data)
+        if objects is not None:
+            objects.keep(raw, value, len(data))
+        return value
+
+    def _put(self, raw: bytes, value: Any) -> None:
+        objects = self._objects
+        if objects is not None:
+            if type(value) is ValueAndTimestamp and (size := self._codec.exact_size(value.value)) is not None:
+                objects.put(raw, value, size)
+                return
+            objects.forget(raw)
+        self._top.put(raw, self._codec.value_bytes(value))
+
+    def settle(self) -> None:
+        if self._objects is not None:
+            put, value_bytes = self._top.put, self._codec.value_bytes
+            for raw, value in self._objects.take_pending().items():
+                put(raw, value_bytes(value))
+
+    def restore(self, records: Iterable[RawRecord]) -> None:
+        if self._objects is not None:
+            self._objects.clear()  # a task that ran before may be brought up to date like any other
+        super().restore(records)
+
+    @property
+    def unsettled_bytes(self) -> int:
+        return 0 if self._objects is None else self._objects.pending_bytes
+
+    def discard(self) -> None:
+        if self._objects is not None:
+            self._objects.clear()
+        super().discard()
+
+    def close(self) -> None:
+        if self._objects is not None:
+            self._objects.close()
+            self._objects = None
+        super().close()
 
     def put_if_absent(self, key: K, value: V | None) -> V | None:
-        codec = self._codec
-        raw = codec.key_bytes(key)
-        data = self._top.get(raw)
-        if data is not None:
-            there: V = codec.value_of(data)
-            return there
-        self._top.put(raw, codec.value_bytes(value))
-        return None
+        raw = self._codec.key_bytes(key)
+        there = self._value(raw)
+        if there is None:
+            self._put(raw, value)
+        return there
 
     def put_all(self, entries: Iterable[tuple[K, V | None]]) -> None:
         for key, value in entries:
@@ -52,8 +115,8 @@ class OwnKeyValueStore(OwnStore, KeyValueStore[K, V]):
 
     def delete(self, key: K) -> V | None:
         raw = self._codec.key_bytes(key)
-        there: V | None = self._get(raw)
-        self._top.put(raw, None)
+        there = self._value(raw)
+        self._put(raw, None)
         return there
 
     def range(self, key_from: K | None, key_to: K | None) -> StoreIterator[tuple[K, V]]:
@@ -72,9 +135,11 @@ class OwnKeyValueStore(OwnStore, KeyValueStore[K, V]):
         start = prefix_serde.serialize(self._codec.topic, prefix)
         if start is None:
             raise TypeError(f"store {self.name} was given None as a prefix; use all() to scan everything")
+        self.settle()
         return RowIterator(self._scans.scan(start, successor(start), reverse=False), self._decoded)
 
     def approximate_num_entries(self) -> int:
+        self.settle()
         count: int = self._bottom.count()
         return count
 
@@ -82,6 +147,7 @@ class OwnKeyValueStore(OwnStore, KeyValueStore[K, V]):
         start = self._codec.bound_bytes(key_from) or b""
         last = self._codec.bound_bytes(key_to)
         end = None if last is None else last + b"\x00"
+        self.settle()
         return RowIterator(self._scans.scan(start, end, reverse=reverse), self._decoded)
 
     def _decoded(self, raw: bytes, value: bytes) -> tuple[K, V]:

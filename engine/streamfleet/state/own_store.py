@@ -92,7 +92,7 @@ class OwnStore(StateStore):
             below = LoggedRows(below, changelog, home.context, is_timestamped=self._is_timestamped)
             self._on_logged(bottom, below)
         self._top, self._scans = below, bottom
-        if builder.caching_enabled and home.context.cache_max_bytes > 0:  # a cache of no size is no cache
+        if builder.caching_enabled and home.record_cache.max_bytes > 0:  # a cache of no size is no cache
             self._top = self._scans = self._cache = self._make_cache(below, bottom, home)
         self._is_open = True
 
@@ -128,6 +128,13 @@ class OwnStore(StateStore):
     def flush_cache(self) -> None:
         if self._cache is not None:
             self._cache.flush()
+
+    def settle(self) -> None:
+        """Write to the rows what is held above them and not held back: before a commit."""
+
+    @property
+    def unsettled_bytes(self) -> int:
+        return 0
 
     def discard(self) -> None:
         """The buffers were discarded: forget what was made of them."""

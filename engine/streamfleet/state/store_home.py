@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping
 from streamfleet.state.api import StoreContext, StoreEngineKind
 from streamfleet.state.changelog import ChangeLog, EachChange, LastChangePerKey
 from streamfleet.state.engine_rows import EngineRows
-from streamfleet.state.record_cache import RecordCache
 
 
 class StoreHome:
@@ -18,7 +17,7 @@ class StoreHome:
 
     def __init__(self, context: StoreContext, unlogged: Collection[str] = ()) -> None:
         self.context = context
-        self.record_cache = RecordCache(context.cache_max_bytes)
+        self.record_cache = context.caches.record
         self._unlogged = unlogged
         self._engines: dict[StoreEngineKind, EngineRows] = {}
         self._changelogs: list[ChangeLog] = []

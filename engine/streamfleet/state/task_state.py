@@ -6,7 +6,7 @@ open -> (process ... flush_caches -> log_changes -> commit)* -> close
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -113,6 +113,8 @@ class TaskState:
 
     def log_changes(self) -> None:
         """Send the changelog records that were held back until the commit, if they are."""
+        for store in self._own_stores():
+            store.settle()
         self._home.flush_changelogs()
 
     def commit(self, changelog_offsets: Mapping[str, int]) -> None:
@@ -135,14 +137,16 @@ class TaskState:
     def discard(self) -> None:
         """Abort: forget all changes since the last commit, and what caches hold."""
         self._home.discard()
-        for store in self.stores.values():
-            if isinstance(store, OwnStore):
-                store.discard()
+        for store in self._own_stores():
+            store.discard()
 
     @property
     def uncommitted_bytes(self) -> int:
         """About how much memory the changes since the last commit take."""
-        return self._home.uncommitted_bytes
+        return self._home.uncommitted_bytes + sum(store.unsettled_bytes for store in self._own_stores())
+
+    def _own_stores(self) -> Iterator[OwnStore]:
+        return (store for store in self.stores.values() if isinstance(store, OwnStore))
 
     def close(self) -> None:
         """Close the stores without committing: what is not committed is restored from the changelogs."""

@@ -24,6 +24,7 @@ from streamfleet.processor.api import PunctuationType
 from streamfleet.processor.timestamps import FailOnInvalidTimestamp
 from streamfleet.records import NO_TIMESTAMP, ProducerRecord, RawRecord, Record, RecordContext
 from streamfleet.state.api import StateStore
+from streamfleet.state.store_caches import StoreCaches
 from streamfleet.state.task_state import TaskState
 from streamfleet.task.offsets import CommittedOffset
 from streamfleet.task.partition_group import LagOf, PartitionGroup
@@ -62,6 +63,7 @@ class StreamTask:
         state_id: str | None = None,
         topic_ids: Mapping[str, str] | None = None,
         snapshots: Path | None = None,
+        caches: StoreCaches | None = None,
         compile: Compile = Interpreter,
     ) -> None:
         self.task_id = task_id
@@ -80,6 +82,7 @@ class StreamTask:
             changelogs=changelogs,
             global_stores=global_stores or {},
             state_id=state_id or str(task_id),
+            caches=caches,
         )
         self._topic_ids = topic_ids
         self._snapshots = snapshots

@@ -18,6 +18,7 @@ from streamfleet.ports import Producer, StoreEngine
 from streamfleet.processor.api import Cancellable, PunctuationType, Punctuator
 from streamfleet.records import NO_TIMESTAMP, Headers, ProducerRecord, RecordContext
 from streamfleet.state.api import StateStore, StoreEngineKind
+from streamfleet.state.store_caches import StoreCaches
 from streamfleet.task.handlers import ErrorHandlers
 from streamfleet.task.punctuation import PunctuationQueue, PunctuationSchedule
 from streamfleet.task.record_collector import RecordCollector
@@ -43,12 +44,14 @@ class TaskContext:
         changelogs: Mapping[str, str],
         global_stores: Mapping[str, StateStore],
         state_id: str,
+        caches: StoreCaches | None = None,
     ) -> None:
+        """`caches` are shared by all tasks of a thread; None: the task is alone."""
         self.task_id = task_id
         self.state_id = state_id
         self.config = config
         self.application_id = config.application_id
-        self.cache_max_bytes = config.statestore_cache_max_bytes
+        self.caches = caches or StoreCaches(config.statestore_cache_max_bytes, config.statestore_object_cache_max_bytes)
         self.deduplicate_changelog = config.changelog_deduplicate
         self.default_key_serde: Serde[Any] | None = config.default_key_serde
         self.default_value_serde: Serde[Any] | None = config.default_value_serde

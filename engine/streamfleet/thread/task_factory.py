@@ -15,6 +15,7 @@ from streamfleet.ports import Producer
 from streamfleet.state.api import StateStore
 from streamfleet.state.rocksdb_engine import RocksDBOptions
 from streamfleet.state.state_directory import StateDirectory
+from streamfleet.state.store_caches import StoreCaches
 from streamfleet.task.store_engines import StoreEngines
 from streamfleet.task.stream_task import StreamTask, inputs_of
 from streamfleet.topology.nodes import OffsetReset, SourceNode
@@ -40,6 +41,8 @@ class TaskFactory:
     metrics: Metrics
     global_stores: Mapping[str, StateStore]
     rocksdb_options: RocksDBOptions
+    caches: StoreCaches | None = None
+    """Of the thread that the tasks are for."""
 
     @property
     def repartition_topics(self) -> frozenset[str]:
@@ -83,6 +86,7 @@ class TaskFactory:
             state_id=f"{self.content_ids()[task_id.sub_topology]}_{task_id.partition}",
             topic_ids=self.topic_ids,
             snapshots=self.config.state_snapshot_dir,
+            caches=self.caches,
         )
 
     def task_directory(self, task_id: TaskId) -> Path:

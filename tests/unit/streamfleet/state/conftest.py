@@ -14,6 +14,7 @@ from streamfleet.ports import StoreEngine
 from streamfleet.records import Headers, RawRecord, RecordContext
 from streamfleet.state.memory_engine import MemoryEngine
 from streamfleet.state.rocksdb_engine import RocksDBEngine
+from streamfleet.state.store_caches import StoreCaches
 from streamfleet.state.task_state import TaskState
 
 
@@ -32,6 +33,7 @@ class Entry:
 class FakeContext:
     directory: Path
     cache_max_bytes: int = 10_000_000
+    object_max_bytes: int = 100_000
     deduplicate_changelog: bool = False
     default_key_serde: Any = field(default_factory=serdes.string)
     default_value_serde: Any = field(default_factory=serdes.string)
@@ -42,6 +44,9 @@ class FakeContext:
     logged: list[RawRecord] = field(default_factory=list)
     dropped: list[tuple[str, str]] = field(default_factory=list)
     engines: dict[str, StoreEngine] = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.caches = StoreCaches(self.cache_max_bytes, self.object_max_bytes)
 
     def engine(self, kind):
         if kind not in self.engines:

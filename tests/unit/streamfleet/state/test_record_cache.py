@@ -1,5 +1,6 @@
 from streamfleet.records import RecordContext
 from streamfleet.state.record_cache import RecordCache
+from streamfleet.state.store_caches import StoreCaches
 
 
 def at(timestamp, headers=()):
@@ -142,3 +143,16 @@ def test_headers_count():
     with_headers, other, _ = cache_of()
     other.put(b"a", b"1", at(1, (("name", b"12345"),)))
     assert with_headers.size_bytes == plain.size_bytes + 9
+
+
+def test_a_smaller_share_of_the_memory_holds_from_the_next_update_on():
+    caches = StoreCaches(10_000, 0)
+    flushed = []
+    store = caches.record.store_cache(flushed.extend)
+    for number in range(20):
+        store.put(b"%02d" % number, b"value", None)
+    assert flushed == []
+    caches.resize(200, 0)
+    store.put(b"99", b"value", None)
+    assert len(flushed) > 15
+    assert caches.record.size_bytes <= 200
