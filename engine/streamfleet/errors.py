@@ -16,6 +16,7 @@
     └── StateStoreError             a store cannot do what was asked
         ├── StoreDamagedError       its rows cannot be read (also a TaskCorruptedError)
         └── StoreUnavailableError   it is closed, or not known under that name: ask again later, or elsewhere
+            └── TooManyQueriesError ... because others ask too: ask less often
 
 A message says, in this order: the fact in lower case, the detail, and after a semicolon what to do.
 """
@@ -115,3 +116,7 @@ class StoreDamagedError(StateStoreError, TaskCorruptedError):
 
 class StoreUnavailableError(StateStoreError):
     """The store is closed, or there is no store of that name here."""
+
+
+class TooManyQueriesError(StoreUnavailableError):
+    """More queries wait than can be answered soon."""

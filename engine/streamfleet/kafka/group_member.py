@@ -76,6 +76,7 @@ class GroupMember(Generic[ReportT, PlanT]):
         self._must_rejoin = False
         self._heartbeat_interval_ms = client.settings.heartbeat_interval_ms
         self._heartbeat_at_ms = 0
+        self._asked_at_ms = 0  # when the request was begun whose answer would prove the membership
         self._pause_until_ms = 0
         self._leave_until_ms = 0
         self._steps: dict[MembershipPhase, Callable[[], None]] = {
@@ -215,6 +216,7 @@ class GroupMember(Generic[ReportT, PlanT]):
         self._member_id, self._generation_id = answer.member_id, answer.generation_id
         leads = answer.leader == answer.member_id and not answer.skip_assignment
         assignments = self._assignments(answer.members) if leads else {}
+        self._asked_at_ms = self._clock.now_ms()
         self._client.begin_sync(self._current(), assignments)
         self._go(MembershipPhase.SYNCING)
 
@@ -252,6 +254,7 @@ class GroupMember(Generic[ReportT, PlanT]):
             settings.follow_up_heartbeat_ms if received.follow_up else settings.heartbeat_interval_ms
         )
         self._heartbeat_at_ms = self._clock.now_ms() + self._heartbeat_interval_ms
+        self._confirm()
         self._mailbox.post(
             lambda number: Assigned(
                 number, metadata.generation_id, metadata.member_id, received.plan, received.follow_up
@@ -267,17 +270,23 @@ class GroupMember(Generic[ReportT, PlanT]):
         if not self._client.heartbeat_busy:
             if self._clock.now_ms() < self._heartbeat_at_ms:
                 return
+            self._asked_at_ms = self._clock.now_ms()
             self._client.begin_heartbeat(self._current())
         answer = self._client.advance_heartbeat(self._wait_ms)
         if answer is None:
             return
         self._heartbeat_at_ms = self._clock.now_ms() + self._heartbeat_interval_ms
+        if answer.code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
+            self._confirm()
         if answer.code is ErrorCode.REBALANCE_IN_PROGRESS and self._phase is MembershipPhase.STABLE:
             self._call_rebalance("the group rebalances")
         elif answer.code in ASSIGNMENT_LOST:
             self._lose_by(answer.code, "Heartbeat")
         elif answer.code not in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
             raise refusal(answer.code, self._client.settings)
+
+    def _confirm(self) -> None:
+        self._mailbox.confirm(self._asked_at_ms + self._client.settings.session_timeout_ms)
 
     def _call_rebalance(self, reason: str) -> None:
         self._reason = reason
@@ -298,6 +307,7 @@ class GroupMember(Generic[ReportT, PlanT]):
 
     def _lose(self, reason: str) -> None:
         """The group went on without us. Rejoin at once if the StreamThread has nothing to let go of."""
+        self._mailbox.revoke()
         self._client.cancel_group()
         self._client.cancel_heartbeat()
         self._generation_id = self._plan_generation_id = NO_GENERATION
@@ -325,6 +335,7 @@ class GroupMember(Generic[ReportT, PlanT]):
     def _begin_leave(self, request: LeaveRequest) -> None:
         if self._phase in OVER or self._phase is MembershipPhase.LEAVING:
             return
+        self._mailbox.revoke()
         self._client.cancel_group()
         if self._member_id and (request.static_too or self._client.settings.group_instance_id is None):
             self._client.begin_leave(self._current(), request.reason)
@@ -337,6 +348,7 @@ class GroupMember(Generic[ReportT, PlanT]):
     def _fail(self, error: GroupFatalError) -> None:
         if self._phase in OVER:
             return
+        self._mailbox.revoke()
         log.error("membership failed", group=self._client.settings.group_id, member=self._member_id, why=str(error))
         self._client.cancel_group()
         self._client.cancel_heartbeat()

@@ -75,6 +75,13 @@ class Membership(Generic[ReportT, PlanT]):
         """True also while the group waits for this member to rejoin; false once the StreamThread has agreed to that."""
         return self._mailbox.commit_metadata is not None
 
+    @property
+    def is_surely_member(self) -> bool:
+        """Whether the group cannot have given this member's tasks to others: it was heard less than a session time-out ago.
+        May be asked by any thread, also after the process stood still.
+        """
+        return self._mailbox.is_surely_member
+
     def metadata(self) -> ConsumerGroupMetadata | None:
         """Who commits are made as now; None while there can be none."""
         return self._mailbox.commit_metadata

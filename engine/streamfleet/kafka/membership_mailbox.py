@@ -44,6 +44,7 @@ class Mailbox(Generic[ReportT, PlanT]):
         self._leave: LeaveRequest | None = None
         self._refused: TaskMigratedError | None = None
         self._polled_at_ms = clock.now_ms()
+        self._member_until_ms = 0
 
     # --- the StreamThread's side ---
 
@@ -97,7 +98,20 @@ class Mailbox(Generic[ReportT, PlanT]):
                 self._refused = error
         self._wake()
 
+    @property
+    def is_surely_member(self) -> bool:
+        """Whether the group cannot have gone on without this member yet. For any thread."""
+        return self._clock.now_ms() < self._member_until_ms
+
     # --- the membership's side ---
+
+    def confirm(self, until_ms: int) -> None:
+        """The coordinator has heard this member, and will not give it up before then."""
+        self._member_until_ms = max(self._member_until_ms, until_ms)
+
+    def revoke(self) -> None:
+        """It is no member any more, or soon none."""
+        self._member_until_ms = 0
 
     @property
     def report(self) -> ReportT | None:

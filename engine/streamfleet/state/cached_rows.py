@@ -50,6 +50,10 @@ class CachedRows:
         entry = self._cache.get(self._order(raw))
         return self._below.get(raw) if entry is None else entry.value
 
+    def peek(self, raw: bytes) -> CacheEntry | None:
+        """What is held back of a key, without counting as use."""
+        return self._cache.peek(self._order(raw))
+
     def put(self, raw: bytes, value: bytes | None) -> None:
         self._cache.put(self._order(raw), value, self._context.record_context)
 

@@ -95,7 +95,7 @@ class EngineRows:
         }
 
     def buffer(self, store_name: str) -> DirtyBuffer:
-        buffer = DirtyBuffer(self.engine, _NUMBER.pack(self._number(store_name.encode())))
+        buffer = DirtyBuffer(self.engine, self.prefix(store_name))
         self._buffers.append(buffer)
         return buffer
 
@@ -200,6 +200,10 @@ class EngineRows:
     def uncommitted_bytes(self) -> int:
         return sum(buffer.size_bytes for buffer in self._buffers)
 
+    def prefix(self, store_name: str) -> bytes:
+        """What the rows of a store begin with."""
+        return _NUMBER.pack(self._number(store_name.encode()))
+
     def _number(self, name: bytes) -> int:
         if name not in self._numbers:
             number = _first_free(self._numbers.values())
@@ -230,6 +234,19 @@ class EngineRows:
                 if is_newer
                 else "give every app its own state.dir, or remove this directory: it is restored from the changelogs",
             )
+
+
+class CommittedRows:
+    """As EngineRows for a store that only reads: its buffer stays empty, its facts are those of the last commit."""
+
+    def __init__(self, rows: EngineRows) -> None:
+        self._rows = rows
+
+    def buffer(self, store_name: str) -> DirtyBuffer:
+        return DirtyBuffer(self._rows.engine, self._rows.prefix(store_name))
+
+    def facts(self, store_name: str) -> StoreFacts:
+        return StoreFacts(self._rows.engine.get(_FACTS + store_name.encode()))
 
 
 def _first_free(taken: Iterable[int]) -> int:

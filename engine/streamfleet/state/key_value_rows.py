@@ -90,6 +90,9 @@ class LruRows(KeyValueRows):
         self._used.move_to_end(raw)
         return self._buffer.get(raw)
 
+    def peek(self, raw: bytes) -> bytes | None:
+        return self._buffer.get(raw)
+
     def put(self, raw: bytes, value: bytes | None) -> None:
         evicted = self._put(raw, value)
         if evicted is not None and self.on_evict is not None:

@@ -16,7 +16,7 @@ from streamfleet.state.logged_rows import LoggedRows
 from streamfleet.state.object_cache import ObjectCache
 from streamfleet.state.own_store import OwnStore, RowIterator
 from streamfleet.state.rows_api import BottomRows, KeyValueRows, Rows
-from streamfleet.state.store_home import StoreHome
+from streamfleet.state.store_home import RowsHome, StoreHome
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -29,6 +29,7 @@ class OwnKeyValueStore(OwnStore, KeyValueStore[K, V]):
         super().__init__(builder, is_timestamped=builder.is_timestamped)
         self._max_entries = builder.max_entries
         self._objects: ObjectCache | None = None
+        self._seen: OwnKeyValueStore[K, V] | None = None
 
     def open_in(self, home: StoreHome) -> None:
         super().open_in(home)
@@ -46,8 +47,26 @@ class OwnKeyValueStore(OwnStore, KeyValueStore[K, V]):
             is_plain_table and has_room and self._cache is None and self._codec.exact_size is not None and not logs_each
         )
 
+    def current_view(self) -> OwnStore:
+        view = super().current_view()
+        assert isinstance(view, OwnKeyValueStore)
+        view.see_objects_of(self)
+        return view
+
+    def see_objects_of(self, other: OwnKeyValueStore[K, V]) -> None:
+        """A view finds the objects of the store that it is a view of."""
+        self._seen = other
+
+    def peek(self, raw: bytes) -> V | None:
+        """The value as an object, if it is held as one; without counting as use."""
+        value: V | None = None if self._objects is None else self._objects.peek(raw)
+        return value
+
     def get(self, key: K) -> V | None:
-        return self._value(self._codec.key_bytes(key))
+        raw = self._codec.key_bytes(key)
+        if self._seen is not None and (value := self._seen.peek(raw)) is not None:
+            return value
+        return self._value(raw)
 
     def put(self, key: K, value: V | None) -> None:
         self._put(self._codec.key_bytes(key), value)
@@ -77,6 +96,8 @@ class OwnKeyValueStore(OwnStore, KeyValueStore[K, V]):
         self._top.put(raw, self._codec.value_bytes(value))
 
     def settle(self) -> None:
+        if self._seen is not None:
+            self._seen.settle()
         if self._objects is not None:
             put, value_bytes = self._top.put, self._codec.value_bytes
             for raw, value in self._objects.take_pending().items():
@@ -156,10 +177,10 @@ class OwnKeyValueStore(OwnStore, KeyValueStore[K, V]):
     def _listened_key(self, raw: bytes) -> Any:
         return self._codec.key_of(raw)
 
-    def _make_rows(self, home: StoreHome) -> KeyValueRows:
+    def _make_rows(self, home: RowsHome) -> KeyValueRows:
         rows = home.rows(self._builder.kind)
         buffer = rows.buffer(self.name)
-        if self._max_entries is not None:
+        if self._max_entries is not None and not home.is_read_only:
             return LruRows(buffer, self._max_entries)
         if self.is_persistent:
             return RocksDBKeyValueRows(buffer, rows.facts(self.name))

@@ -64,6 +64,13 @@ class ObjectCache:
                     self._young[raw] = value
         return value
 
+    def peek(self, raw: bytes) -> Any:
+        """As `get`, without counting as use."""
+        value = self._pending.get(raw)
+        if value is None:
+            value = self._young.get(raw)
+        return self._old.get(raw) if value is None else value
+
     def put(self, raw: bytes, value: Any, size_bytes: int) -> None:
         pending = self._pending
         if (

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 from streamfleet.errors import StoreUnavailableError
 from streamfleet.records import RawRecord
@@ -17,7 +17,7 @@ from streamfleet.state.codec import StoreCodec
 from streamfleet.state.dirty_buffer import Row
 from streamfleet.state.logged_rows import TIMESTAMP_SIZE, UNKNOWN_TIMESTAMP, LoggedRows, UnstampedRows
 from streamfleet.state.rows_api import BottomRows, Rows
-from streamfleet.state.store_home import StoreHome
+from streamfleet.state.store_home import RowsHome, StoreHome
 
 T = TypeVar("T")
 
@@ -49,6 +49,18 @@ class RowIterator(StoreIterator[T]):
         self._rows = iter(())  # dropping the generator ends it, down to the engine's iterator
 
 
+class PeekedRows:
+    """Reads cache and rows without leaving a trace in either: who asks from outside must not change what is evicted next."""
+
+    def __init__(self, cache: CachedRows | None, bottom: BottomRows) -> None:
+        self._cache = cache
+        self._bottom = bottom
+
+    def get(self, raw: bytes) -> bytes | None:
+        entry = None if self._cache is None else self._cache.peek(raw)
+        return self._bottom.peek(raw) if entry is None else entry.value
+
+
 class OwnStore(StateStore):
     """A typed store over `_top`: the cache if there is one, else the rows with or without log. `_bottom` is for scans
     and restore.
@@ -66,6 +78,7 @@ class OwnStore(StateStore):
         self._bottom: Any = self._top
         self._codec: Any = self._top
         self._cache: CachedRows | None = None
+        self._current: OwnStore | None = None
         self._is_open = False
 
     @property
@@ -75,6 +88,16 @@ class OwnStore(StateStore):
     @property
     def is_persistent(self) -> bool:
         return self._builder.kind == "rocksdb"
+
+    @property
+    def is_timestamped(self) -> bool:
+        """Its values are ValueAndTimestamp."""
+        return self._is_timestamped
+
+    @property
+    def remembers_commit(self) -> bool:
+        """Its rows keep in memory what a commit changes: which segments there are, and what is expired."""
+        return self._builder.is_windowed
 
     def open(self, context: StoreContext) -> None:
         self.open_in(StoreHome(context))
@@ -96,8 +119,35 @@ class OwnStore(StateStore):
             self._top = self._scans = self._cache = self._make_cache(below, bottom, home)
         self._is_open = True
 
+    def current_view(self) -> OwnStore:
+        """Reads what this store holds now, cache included, and changes nothing by it. For its own thread, while it is open."""
+        if self._current is None:
+            self._current = cast("OwnStore", self._builder.build())
+            self._current.open_view(self._codec, self._bottom, PeekedRows(self._cache, self._bottom), self._scans)
+        return self._current
+
+    def committed_view(self, home: RowsHome) -> OwnStore:
+        """Reads the rows of the last commit, and no others; see CommittedStores."""
+        view = cast("OwnStore", self._builder.build())
+        view.open_committed(self._codec, home)
+        return view
+
+    def open_view(self, codec: StoreCodec, bottom: Any, top: Any, scans: Any) -> None:
+        """Become a view, for reads only, over layers that belong to another store."""
+        self._codec, self._bottom, self._top, self._scans = codec, bottom, top, scans
+        self._is_open = True
+
+    def open_committed(self, codec: StoreCodec, home: RowsHome) -> None:
+        rows = self._make_rows(home)
+        self.open_view(codec, rows, rows, rows)
+
+    @property
+    def codec(self) -> StoreCodec:
+        """How keys and values are written; raises StoreUnavailableError while the store is closed."""
+        return cast("StoreCodec", self._codec)
+
     @abstractmethod
-    def _make_rows(self, home: StoreHome) -> BottomRows: ...
+    def _make_rows(self, home: RowsHome) -> BottomRows: ...
 
     @abstractmethod
     def _make_cache(self, below: Rows, bottom: Any, home: StoreHome) -> CachedRows: ...

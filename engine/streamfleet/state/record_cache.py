@@ -64,6 +64,10 @@ class StoreCache:
             self._entries.move_to_end(key)
         return entry
 
+    def peek(self, key: bytes) -> CacheEntry | None:
+        """As `get`, without counting as use."""
+        return self._entries.get(key)
+
     def put(self, key: bytes, value: bytes | None, context: RecordContext | None) -> None:
         """An update: it will be flushed after all that were made before it."""
         self._set(key, CacheEntry(key, value, context))

@@ -17,7 +17,7 @@ from streamfleet.state.raw_keys import SESSION_SUFFIX, pack_session, session_bou
 from streamfleet.state.rows_api import Rows, SessionRows
 from streamfleet.state.segments import Segments
 from streamfleet.state.session_rows import KeyFirstSessionRows, TimeFirstSessionRows
-from streamfleet.state.store_home import StoreHome
+from streamfleet.state.store_home import RowsHome, StoreHome
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -108,7 +108,7 @@ class OwnSessionStore(OwnStore, SessionStore[K, V]):
         end, start = session_bounds(raw)
         return Windowed(self._codec.key_of(raw[:-SESSION_SUFFIX]), SessionWindow(start, end))
 
-    def _make_rows(self, home: StoreHome) -> SessionRows:
+    def _make_rows(self, home: RowsHome) -> SessionRows:
         builder = self._session
         rows = home.rows(builder.kind)
         buffer, facts = rows.buffer(self.name), rows.facts(self.name)

@@ -6,14 +6,38 @@ TaskState makes one and opens all stores in it; a store that is opened alone mak
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Protocol
 
 from streamfleet.state.api import StoreContext, StoreEngineKind
 from streamfleet.state.changelog import ChangeLog, EachChange, LastChangePerKey
-from streamfleet.state.engine_rows import EngineRows
+from streamfleet.state.dirty_buffer import DirtyBuffer
+from streamfleet.state.engine_rows import CommittedRows, EngineRows, StoreFacts
+
+
+class RowSource(Protocol):
+    """Where a store gets its buffer and its facts."""
+
+    def buffer(self, store_name: str) -> DirtyBuffer: ...
+
+    def facts(self, store_name: str) -> StoreFacts: ...
+
+
+class RowsHome(Protocol):
+    """What a store's rows are made from."""
+
+    @property
+    def context(self) -> StoreContext: ...
+
+    @property
+    def is_read_only(self) -> bool: ...
+
+    def rows(self, kind: StoreEngineKind) -> RowSource: ...
 
 
 class StoreHome:
     """`unlogged` names the stores whose changelog is written by somebody else (an input topic that serves as changelog)."""
+
+    is_read_only = False
 
     def __init__(self, context: StoreContext, unlogged: Collection[str] = ()) -> None:
         self.context = context
@@ -61,3 +85,19 @@ class StoreHome:
     @property
     def uncommitted_bytes(self) -> int:
         return sum(rows.uncommitted_bytes for rows in self._engines.values())
+
+
+class CommittedHome:
+    """The home of read-only views: the same engines, without what is not committed."""
+
+    is_read_only = True
+
+    def __init__(self, home: StoreHome) -> None:
+        self._home = home
+        self.context = home.context
+
+    def rows(self, kind: StoreEngineKind) -> RowSource:
+        return CommittedRows(self._home.rows(kind))
+
+    def offsets(self) -> dict[str, int]:
+        return self._home.offsets()

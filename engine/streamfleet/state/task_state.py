@@ -13,7 +13,9 @@ from typing import Any, Protocol
 import structlog
 
 from streamfleet.errors import RecordError, StateStoreError, StreamsError
+from streamfleet.ids import TopicPartition
 from streamfleet.state.api import StateStore, StoreBuilder, StoreContext, StoreEngineKind
+from streamfleet.state.committed_stores import CommittedStores
 from streamfleet.state.own_store import OwnStore
 from streamfleet.state.snapshot import SnapshotMismatchError, find_snapshot, load_snapshot
 from streamfleet.state.store_home import StoreHome
@@ -56,6 +58,7 @@ class TaskState:
         self._home = StoreHome(context, unlogged)
         self._kinds: dict[str, StoreEngineKind] = {}
         self.stores: dict[str, StateStore] = {}
+        self.committed = CommittedStores(self._home, self.stores)
         try:
             for entry in entries:
                 self._anchor(context, entry)
@@ -117,9 +120,11 @@ class TaskState:
             store.settle()
         self._home.flush_changelogs()
 
-    def commit(self, changelog_offsets: Mapping[str, int]) -> None:
+    def commit(
+        self, changelog_offsets: Mapping[str, int], position: Mapping[TopicPartition, int] | None = None
+    ) -> None:
         """Make the changes since the last commit part of the rows, together with the offset of the last record sent to each
-        changelog topic (or read from it, in a restore).
+        changelog topic (or read from it, in a restore). `position` is how far the inputs were processed for them, if known.
         """
         offsets: dict[StoreEngineKind, dict[str, int]] = {}
         for topic, offset in changelog_offsets.items():
@@ -128,7 +133,8 @@ class TaskState:
                     f"{topic} is not a changelog of this task; it has {', '.join(sorted(self._kinds)) or 'none'}"
                 )
             offsets.setdefault(self._kinds[topic], {})[topic] = offset
-        self._home.commit(offsets)
+        with self.committed.writing(position):
+            self._home.commit(offsets)
 
     def changelog_offsets(self) -> dict[str, int]:
         """Where each changelog topic was at the last commit: a restore goes on after that. Missing: from the beginning."""
@@ -150,6 +156,7 @@ class TaskState:
 
     def close(self) -> None:
         """Close the stores without committing: what is not committed is restored from the changelogs."""
+        self.committed.close()
         for store in self.stores.values():
             store.close()
 

@@ -16,7 +16,7 @@ from streamfleet.state.own_store import OwnStore, RowIterator
 from streamfleet.state.raw_keys import MAX_SEQUENCE, WINDOW_SUFFIX, pack_window, window_start
 from streamfleet.state.rows_api import Rows, WindowRows
 from streamfleet.state.segments import Segments
-from streamfleet.state.store_home import StoreHome
+from streamfleet.state.store_home import RowsHome, StoreHome
 from streamfleet.state.window_rows import KeyFirstWindowRows, TimeFirstWindowRows
 
 K = TypeVar("K")
@@ -114,7 +114,7 @@ class OwnWindowStore(OwnStore, WindowStore[K, V]):
         if self._retain_duplicates:
             self._facts.sequence = int.from_bytes(raw[-4:], "big")
 
-    def _make_rows(self, home: StoreHome) -> WindowRows:
+    def _make_rows(self, home: RowsHome) -> WindowRows:
         builder = self._window
         rows = home.rows(builder.kind)
         buffer = rows.buffer(self.name)

@@ -24,6 +24,7 @@ from streamfleet.processor.api import PunctuationType
 from streamfleet.processor.timestamps import FailOnInvalidTimestamp
 from streamfleet.records import NO_TIMESTAMP, ProducerRecord, RawRecord, Record, RecordContext
 from streamfleet.state.api import StateStore
+from streamfleet.state.committed_stores import CommittedStores
 from streamfleet.state.store_caches import StoreCaches
 from streamfleet.state.task_state import TaskState
 from streamfleet.task.offsets import CommittedOffset
@@ -160,6 +161,8 @@ class StreamTask:
         self._context.stream_time = self._group.stream_time_ms
         self._program.init()
         self._context.record_context = None
+        assert self._state is not None
+        self._state.committed.position = self.position()
 
     def suspend(self) -> None:
         """Close the processors and forget what is buffered. Commit before: what caches hold back is forwarded only
@@ -312,7 +315,7 @@ class StreamTask:
         """The commit is durable: write the stores, together with the offsets their changelogs have reached."""
         require(self.task_id, self.phase, TaskPhase.RUNNING, action="commit")
         assert self._state is not None
-        self._state.commit(changelog_offsets or {})
+        self._state.commit(changelog_offsets or {}, self.position())
         self._clear_commit_requests()
 
     def _clear_commit_requests(self) -> None:
@@ -322,6 +325,15 @@ class StreamTask:
         self._context.metadata_changed = False
 
     # state
+
+    def position(self) -> dict[TopicPartition, int]:
+        """Offset of the last record of each input that is part of the state: all up to it are, none after it."""
+        return {partition: offset - 1 for partition, offset in self._next_offsets.items() if offset > 0}
+
+    @property
+    def committed_stores(self) -> CommittedStores | None:
+        """The stores as of the last commit, for any thread; None before they are open."""
+        return None if self._state is None else self._state.committed
 
     @property
     def stores(self) -> Mapping[str, StateStore]:

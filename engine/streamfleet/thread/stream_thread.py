@@ -36,6 +36,7 @@ from streamfleet.kafka.group_protocol import PlanT, ReportT
 from streamfleet.kafka.membership import Membership
 from streamfleet.metrics import ThreadCounts
 from streamfleet.ports import Consumer, ConsumerEvent, OffsetOutOfRange
+from streamfleet.thread.step_gate import StepGate
 from streamfleet.thread.task_manager import TaskManager
 from streamfleet.thread.thread_phases import ThreadPhase, checked_transition
 from streamfleet.thread.thread_status import STATUS_INTERVAL_MS, StatusWriter, ThreadStatus
@@ -107,6 +108,10 @@ class StreamThread(Generic[ReportT, PlanT]):
         self.is_paused = False
         """Set by the owner: process nothing, but stay a member and commit what was processed."""
         self._is_resting = False
+        self.gate = StepGate()
+        """Through it other threads look at the tasks."""
+        self.assigned: Assigned[PlanT] | None = None
+        """The plan in force; may be read by any thread."""
         self._event: Event[PlanT] | None = None
         self._must_rewind = False
         self._away_since_ms: int | None = None
@@ -115,8 +120,17 @@ class StreamThread(Generic[ReportT, PlanT]):
         self._transition_to(ThreadPhase.STARTING)
         self._membership.start(self._report(False))
 
+    @property
+    def is_surely_member(self) -> bool:
+        """Whether nobody else can own this member's tasks; may be asked by any thread."""
+        return self._membership.is_surely_member
+
     def run_once(self) -> None:
         """One step. Raises what only the owner can decide about."""
+        with self.gate.step():
+            self._run_once()
+
+    def _run_once(self) -> None:
         try:
             self._step()
             self._away_since_ms = None
@@ -177,7 +191,9 @@ class StreamThread(Generic[ReportT, PlanT]):
         """Paused: fetch nothing more, process nothing. Waiting is left to the consumer, which has nothing to give."""
         self._consumer.pause(self._consumer.assignment())
         self._is_resting = True
-        self.tasks.add_records(self._consumer.poll_batch(self._config.poll_ms, MAX_POLL_RECORDS), MAX_POLL_RECORDS)
+        with self.gate.open():
+            records = self._consumer.poll_batch(self._config.poll_ms, MAX_POLL_RECORDS)
+        self.tasks.add_records(records, MAX_POLL_RECORDS)
 
     def _work(self) -> None:
         if self._is_resting:
@@ -218,10 +234,12 @@ class StreamThread(Generic[ReportT, PlanT]):
             for transactional_id in self._fences_of(event.plan):
                 # A dead owner's open transaction would hide its offsets, and what follows it, until it times out.
                 self._membership.fence(transactional_id, FENCE_TIMEOUT_MS)
+            self.assigned = event
             self.tasks.assign(self._tasks_of(event.plan))
             self.counts.rebalances += 1
         elif isinstance(event, Lost):
             self.counts.lost_assignments += 1
+            self.assigned = None
             self._transition_to(ThreadPhase.ASSIGNED)
             self.tasks.drop_all()
         self._membership.acknowledge(event, self._report(self._shutdown_requested))
@@ -232,7 +250,8 @@ class StreamThread(Generic[ReportT, PlanT]):
         is_busy = any(task.has_records and task.is_processable() for task in self.tasks.running)
         idle_ms = RESTORING_POLL_MS if self.tasks.is_restoring else self._config.poll_ms
         timeout_ms = 0 if is_busy else min(idle_ms, self._config.poll_ms)
-        records = self._consumer.poll_batch(timeout_ms, MAX_POLL_RECORDS)
+        with self.gate.open():
+            records = self._consumer.poll_batch(timeout_ms, MAX_POLL_RECORDS)
         self.counts.polls += 1
         self.counts.polled_records += len(records)
         if records:
@@ -295,6 +314,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         """Commit, close the tasks, leave the group."""
         if self.phase is ThreadPhase.DEAD:
             return
+        self.gate.close()
         if self.phase is not ThreadPhase.CREATED:
             self._transition_to(ThreadPhase.STOPPING)
             self._close_tasks()
@@ -317,6 +337,7 @@ class StreamThread(Generic[ReportT, PlanT]):
 
     def fail(self) -> None:
         """Close without committing: something went wrong that a commit would make permanent."""
+        self.gate.close()
         if self.phase not in (ThreadPhase.CREATED, ThreadPhase.STOPPING, ThreadPhase.DEAD):
             self._transition_to(ThreadPhase.STOPPING)
         try:

@@ -1,0 +1,46 @@
+"""Position: how far each input was processed for a state, as topic -> partition -> offset. The unit of "how fresh".
+
+A result carries the position of what was read; a request may carry one as a bound. All records up to an offset are part of
+the state, none after it is: so a later position answers whatever an earlier one would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from streamfleet.ids import TopicPartition
+
+
+@dataclass(frozen=True)
+class Position:
+    """Offsets of the last records that are part of a state; nothing is said about what is missing."""
+
+    offsets: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, processed: Mapping[TopicPartition, int]) -> Position:
+        offsets: dict[str, dict[int, int]] = {}
+        for (topic, partition), offset in processed.items():
+            offsets.setdefault(topic, {})[partition] = offset
+        return cls(offsets)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.offsets
+
+    def covers(self, bound: Position, partition: int) -> bool:
+        """Whether this position of a partition's state is at, or after, what the bound says about that partition."""
+        for topic, wanted in bound.offsets.items():
+            if partition in wanted and self.offsets.get(topic, {}).get(partition, -1) < wanted[partition]:
+                return False
+        return True
+
+    def merged(self, other: Position) -> Position:
+        """The later of both, partition by partition."""
+        offsets = {topic: dict(partitions) for topic, partitions in self.offsets.items()}
+        for topic, partitions in other.offsets.items():
+            mine = offsets.setdefault(topic, {})
+            for partition, offset in partitions.items():
+                mine[partition] = max(offset, mine.get(partition, offset))
+        return Position(offsets)
