@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 from streamfleet.kafka import sasl, wire
@@ -53,7 +53,11 @@ class Connector(Protocol):
 class TcpConnector:
     """Connects as the client settings say: `bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`."""
 
-    def __init__(self, settings: Mapping[str, Any], clock: PatientClock) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], clock: PatientClock, *, not_needed: Collection[str] = wire.STREAMS_GROUPS
+    ) -> None:
+        """`not_needed` are the requests that a broker may do without."""
+        self._not_needed = not_needed
         self._bootstrap = parse_bootstrap_servers(str(settings.get("bootstrap.servers", "")))
         self._client_id = str(settings.get("client.id", "streamfleet"))
         self._setup_timeout_ms = int(settings.get("socket.connection.setup.timeout.ms", 5_000))
@@ -72,7 +76,7 @@ class TcpConnector:
             if self._tls is not None:
                 open_socket = self._secured(open_socket, address)
             connection = TcpConnection(open_socket, self._client_id, self._clock, self._setup_timeout_ms)
-            connection.greet(self._security.sasl)
+            connection.greet(self._security.sasl, self._not_needed)
         except BaseException:
             open_socket.close()
             raise
@@ -103,16 +107,15 @@ class TcpConnection:
         self._credentials: SaslCredentials | None = None
         self._reauthenticate_at_ms: int | None = None
 
-    def greet(self, credentials: SaslCredentials | None) -> None:
+    def greet(self, credentials: SaslCredentials | None, not_needed: Collection[str] = wire.STREAMS_GROUPS) -> None:
         """Check the broker's versions and log in."""
         versions = self._ask(api_versions(SOFTWARE_VERSION))
-        bad = (
-            unsupported(versions.ranges) if versions.code is ErrorCode.NONE else [f"ApiVersions: {versions.code.name}"]
-        )
+        bad = [f"ApiVersions: {versions.code.name}"]
+        if versions.code is ErrorCode.NONE:
+            bad = unsupported(versions.ranges, not_needed=not_needed)
         if bad:
-            raise UnsupportedBrokerError(
-                f"the broker does not speak {'; '.join(bad)}", hint="Apache Kafka 4.0 or newer is needed"
-            )
+            wanted = "4.0 or newer is needed" if not_needed else "4.2 or newer with streams.version=1 is needed"
+            raise UnsupportedBrokerError(f"the broker does not speak {'; '.join(bad)}", hint=f"Apache Kafka {wanted}")
         self._credentials = credentials
         if credentials is not None:
             self._authenticate(credentials)

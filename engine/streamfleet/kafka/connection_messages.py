@@ -5,7 +5,7 @@ Called by connection.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from kafka.protocol.sasl import (  # type: ignore[import-untyped]
 )
 
 from streamfleet.kafka.error_codes import ErrorCode
-from streamfleet.kafka.wire import PINNED, Call
+from streamfleet.kafka.wire import PINNED, STREAMS_GROUPS, Call
 
 API_KEYS: Mapping[int, str] = {
     8: "OffsetCommit",
@@ -38,6 +38,9 @@ API_KEYS: Mapping[int, str] = {
     26: "EndTxn",
     28: "TxnOffsetCommit",
     36: "SaslAuthenticate",
+    44: "IncrementalAlterConfigs",
+    88: "StreamsGroupHeartbeat",
+    89: "StreamsGroupDescribe",
 }
 """Kafka's numbers of the requests this client sends."""
 
@@ -79,10 +82,12 @@ def sasl_authenticate(token: bytes) -> Call[AuthenticateAnswer]:
     return Call("SaslAuthenticate", SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse, _authenticated)
 
 
-def unsupported(ranges: Mapping[str, tuple[int, int]]) -> list[str]:
+def unsupported(ranges: Mapping[str, tuple[int, int]], *, not_needed: Collection[str] = STREAMS_GROUPS) -> list[str]:
     """The pinned requests that a broker with these ranges cannot answer, as text."""
     bad = []
     for name, version in PINNED.items():
+        if name in not_needed:
+            continue
         oldest, newest = ranges.get(name, (0, -1))
         if not oldest <= version <= newest:
             has = f"{oldest} to {newest}" if newest >= 0 else "none"

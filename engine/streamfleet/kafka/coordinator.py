@@ -62,6 +62,7 @@ class CoordinatorLine:
         self._timeout_ms = self._retry.request_timeout_ms
         self._sent_at_ms: int | None = None
         self._in_doubt = False  # the call in hand left this process, and no answer has come
+        self._times_sent = 0
         self._failures = 0
         self._retry_at_ms = 0
         self._next_bootstrap = 0
@@ -77,11 +78,17 @@ class CoordinatorLine:
         """Whether the call in hand is on its way to the coordinator."""
         return self._sent_at_ms is not None
 
+    @property
+    def was_resent(self) -> bool:
+        """Whether the last call was sent more than once: an answer before the one that arrived may have been lost."""
+        return self._times_sent > 1
+
     def begin(self, call: Call[Any], *, timeout_ms: int | None = None) -> None:
         """Take a call; `timeout_ms` for those whose answer may rightly take longer than usual."""
         assert self._call is None, "an earlier call is not answered yet"
         self._call = call
         self._in_doubt = False
+        self._times_sent = 0
         self._timeout_ms = timeout_ms or self._retry.request_timeout_ms
 
     def advance(self, wait_ms: int) -> Any | None:
@@ -154,6 +161,7 @@ class CoordinatorLine:
             self._connection = self._connector.connect(self._address)
         if self._sent_at_ms is None:
             self._in_doubt = True
+            self._times_sent += 1
             self._connection.send(call)
             self._sent_at_ms = self._clock.now_ms()
         return self._connection

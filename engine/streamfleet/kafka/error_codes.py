@@ -34,6 +34,7 @@ class ErrorCode(enum.IntEnum):
     UNSUPPORTED_SASL_MECHANISM = 33
     ILLEGAL_SASL_STATE = 34
     UNSUPPORTED_VERSION = 35
+    INVALID_CONFIG = 40
     INVALID_REQUEST = 42
     INVALID_PRODUCER_EPOCH = 47
     INVALID_TXN_STATE = 48
@@ -51,6 +52,11 @@ class ErrorCode(enum.IntEnum):
     FENCED_INSTANCE_ID = 82
     UNSTABLE_OFFSET_COMMIT = 88
     PRODUCER_FENCED = 90
+    FENCED_MEMBER_EPOCH = 110
+    STALE_MEMBER_EPOCH = 113
+    STREAMS_INVALID_TOPOLOGY = 130
+    STREAMS_INVALID_TOPOLOGY_EPOCH = 131
+    STREAMS_TOPOLOGY_FENCED = 132
     UNKNOWN_CODE = 32767
     """Stands for every number this client has no name for."""
 
@@ -71,7 +77,15 @@ COORDINATOR_AWAY = frozenset(
 )
 """Look the coordinator up again and repeat the request: nothing was done."""
 
-ASSIGNMENT_LOST = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.GROUP_ID_NOT_FOUND})
+ASSIGNMENT_LOST = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.FENCED_MEMBER_EPOCH,  # the last two: streams groups
+        ErrorCode.STALE_MEMBER_EPOCH,
+    }
+)
 """The group went on without this member."""
 
 NOT_ALLOWED = frozenset(

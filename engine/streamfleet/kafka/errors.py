@@ -14,6 +14,8 @@ StreamsError
         ├── AuthenticationError     wrong credentials, mechanism or certificate
         ├── AuthorizationError      an ACL is missing
         ├── UnsupportedBrokerError  the broker does not speak the pinned versions
+        ├── TopologyRefusedError    the group was founded with another topology
+        ├── GroupTopicsError        the broker cannot plan for the group: topics are missing, or not what they must be
         └── MalformedGroupDataError bytes that would wedge the group were not sent, or could not be read
 """
 
@@ -76,6 +78,14 @@ class AuthorizationError(GroupFatalError):
 
 class UnsupportedBrokerError(GroupFatalError):
     """A message version this client is pinned to is outside the broker's range."""
+
+
+class TopologyRefusedError(GroupFatalError):
+    """A streams group has one topology for life, and it is not this one."""
+
+
+class GroupTopicsError(GroupFatalError):
+    """A streams group's topics are not what its topology needs."""
 
 
 class MalformedGroupDataError(GroupFatalError):

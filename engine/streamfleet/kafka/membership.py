@@ -1,11 +1,12 @@
-"""Membership: one StreamThread's place in its group, over the classic protocol.
+"""Membership: one StreamThread's place in its group, whichever protocol the group speaks.
 
 Two threads call it. The StreamThread polls events, acknowledges them with a report of what it owns, and commits;
 `run_once()`, called by a thread of the worker (or by a test, by hand), does one bounded step and says after how many
-milliseconds the next one is due. The steps are in group_member.py; what the two threads share is in
-membership_mailbox.py.
+milliseconds the next one is due. The steps are those of a member: group_member.py for the classic protocol, in which a
+member plans for all (`classic_membership` puts it together), streams_group/member.py for groups that the broker plans.
+What the two threads share is in membership_mailbox.py.
 
-The rules that matter:
+The rules that matter, for the classic protocol:
 - JoinGroup is sent only after the StreamThread agreed to it, with the report it gave then. Until that, commits are
   possible, also when the group waits for this member; from then on they are not, until the next plan was polled.
 - Tasks move in two rebalances: first the old owner's plan lacks them, it suspends and commits them with the new
@@ -16,8 +17,9 @@ The rules that matter:
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Collection, Mapping
-from typing import Generic
+from typing import Generic, Protocol
 
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.errors import CommitDeferredError, TaskMigratedError
@@ -27,9 +29,10 @@ from streamfleet.kafka.group_member import GroupMember
 from streamfleet.kafka.group_messages import ConsumerGroupMetadata
 from streamfleet.kafka.group_protocol import GroupProtocol, PlanT, ReportT
 from streamfleet.kafka.membership_mailbox import LeaveRequest, Mailbox
-from streamfleet.kafka.membership_phases import MembershipPhase
+from streamfleet.kafka.offset_client import OffsetClient
 from streamfleet.kafka.offset_messages import CommittedOffset
 from streamfleet.kafka.patience import PatientClock
+from streamfleet.kafka.transaction_client import TransactionClient
 from streamfleet.kafka.transaction_messages import ProducerIdentity
 
 
@@ -37,22 +40,37 @@ def _nobody_waits() -> None:
     pass
 
 
+class Member(Protocol):
+    """The step machine of one protocol."""
+
+    @property
+    def phase(self) -> enum.Enum: ...
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to do."""
+
+    def run_once(self) -> int:
+        """One bounded step; after how many milliseconds the next one is due."""
+
+
+class MemberClient(Protocol):
+    """The lines over which the StreamThread's side asks."""
+
+    @property
+    def offsets(self) -> OffsetClient: ...
+
+    @property
+    def transactions(self) -> TransactionClient: ...
+
+
 class Membership(Generic[ReportT, PlanT]):
     """`ReportT` is what the StreamThread tells the group, `PlanT` what it is told."""
 
-    def __init__(
-        self,
-        client: GroupClient,
-        protocol: GroupProtocol[ReportT, PlanT],
-        clock: PatientClock,
-        *,
-        wake: Callable[[], None] = _nobody_waits,
-        step_wait_ms: int = 20,
-    ) -> None:
-        """`wake` is called when the StreamThread wants something; `step_wait_ms` bounds how long a step waits for an answer."""
+    def __init__(self, client: MemberClient, mailbox: Mailbox[ReportT, PlanT], member: Member) -> None:
         self._client = client
-        self._mailbox: Mailbox[ReportT, PlanT] = Mailbox(clock, wake)
-        self._member = GroupMember(client, protocol, self._mailbox, clock, step_wait_ms)
+        self._mailbox = mailbox
+        self._member = member
 
     # --- what the StreamThread calls ---
 
@@ -87,23 +105,14 @@ class Membership(Generic[ReportT, PlanT]):
         return self._mailbox.commit_metadata
 
     def commit(self, offsets: Mapping[TopicPartition, CommittedOffset], timeout_ms: int) -> None:
-        metadata = self._commit_metadata()
-        try:
-            self._client.offsets.commit(metadata, offsets, timeout_ms)
-        except TaskMigratedError as error:
-            self._mailbox.tell_refused(metadata, error)
-            raise
+        self._fenced(lambda metadata: self._client.offsets.commit(metadata, offsets, timeout_ms))
 
     def txn_commit_offsets(
         self, producer: ProducerIdentity, offsets: Mapping[TopicPartition, CommittedOffset], timeout_ms: int
     ) -> None:
         """Put the offsets into the producer's open transaction."""
-        metadata = self._commit_metadata()
-        try:
-            self._client.transactions.add_offsets(producer, metadata, offsets, timeout_ms)
-        except TaskMigratedError as error:
-            self._mailbox.tell_refused(metadata, error)
-            raise
+        transactions = self._client.transactions
+        self._fenced(lambda metadata: transactions.add_offsets(producer, metadata, offsets, timeout_ms))
 
     def txn_end_empty(self, producer: ProducerIdentity, *, commit: bool, timeout_ms: int) -> None:
         """End a transaction that has offsets but no records: the producer library would not."""
@@ -131,7 +140,7 @@ class Membership(Generic[ReportT, PlanT]):
     # --- what the membership's thread calls ---
 
     @property
-    def phase(self) -> MembershipPhase:
+    def phase(self) -> enum.Enum:
         return self._member.phase
 
     @property
@@ -143,8 +152,30 @@ class Membership(Generic[ReportT, PlanT]):
         """One bounded step; after how many milliseconds the next one is due."""
         return self._member.run_once()
 
-    def _commit_metadata(self) -> ConsumerGroupMetadata:
-        metadata = self._mailbox.commit_metadata
-        if metadata is None:
-            raise CommitDeferredError("there is no plan to commit under now", hint="commit after the next assignment")
-        return metadata
+    def _fenced(self, commit: Callable[[ConsumerGroupMetadata], None]) -> None:
+        """Commit as the member this is now. A refusal is the end of the assignment, unless it came too late to matter."""
+        while True:
+            metadata = self._mailbox.commit_metadata
+            if metadata is None:
+                raise CommitDeferredError(
+                    "there is no plan to commit under now", hint="commit after the next assignment"
+                )
+            try:
+                return commit(metadata)
+            except TaskMigratedError as error:
+                if not self._mailbox.is_renewed(metadata):
+                    self._mailbox.tell_refused(metadata, error)
+                    raise
+
+
+def classic_membership(
+    client: GroupClient,
+    protocol: GroupProtocol[ReportT, PlanT],
+    clock: PatientClock,
+    *,
+    wake: Callable[[], None] = _nobody_waits,
+    step_wait_ms: int = 20,
+) -> Membership[ReportT, PlanT]:
+    """`wake` is called when the StreamThread wants something; `step_wait_ms` bounds how long a step waits for an answer."""
+    mailbox: Mailbox[ReportT, PlanT] = Mailbox(clock, wake)
+    return Membership(client, mailbox, GroupMember(client, protocol, mailbox, clock, step_wait_ms))

@@ -5,7 +5,8 @@ Nothing here waits: a lock is held for a few assignments only.
 
 The gate for commits is here because it is opened and closed by what the StreamThread has seen, not by what the
 membership knows: it opens when an Assigned is polled and closes when the StreamThread agrees to a JoinGroup. So there is
-never a commit between JoinGroup and SyncGroup, and no lock is held over the network.
+never a commit between JoinGroup and SyncGroup, and no lock is held over the network. In a group that the broker plans there is
+no such moment: the gate stays open, and the epoch under which commits are made goes on (`renew`).
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ class LeaveRequest:
 
 
 class Mailbox(Generic[ReportT, PlanT]):
-    def __init__(self, clock: PatientClock, wake: Callable[[], None]) -> None:
+    def __init__(self, clock: PatientClock, wake: Callable[[], None], *, commits_always: bool = False) -> None:
+        """`commits_always`: agreeing to an event does not end what was planned before."""
         self._clock = clock
         self._wake = wake
+        self._commits_always = commits_always
         self._lock = threading.Lock()
         self._events: deque[tuple[Event[PlanT], ConsumerGroupMetadata | None]] = deque()
         self._numbers = 0
@@ -71,7 +74,8 @@ class Mailbox(Generic[ReportT, PlanT]):
             if event.number == self._awaited:
                 self._awaited = None
                 self._acknowledged = True
-                self._commit_metadata = None
+                if not self._commits_always:
+                    self._commit_metadata = None
         self._wake()
 
     @property
@@ -79,6 +83,11 @@ class Mailbox(Generic[ReportT, PlanT]):
         """Who to commit as; None: not now."""
         with self._lock:
             return self._commit_metadata
+
+    def is_renewed(self, metadata: ConsumerGroupMetadata) -> bool:
+        """Whether the same plan holds under another epoch by now."""
+        with self._lock:
+            return self._commit_metadata is not None and self._commit_metadata != metadata
 
     def ask_for_rebalance(self, reason: str) -> None:
         with self._lock:
@@ -135,6 +144,13 @@ class Mailbox(Generic[ReportT, PlanT]):
             self._events.append((event, metadata))
             self._acknowledged = False
             self._awaited = self._numbers if asks else None
+
+    def renew(self, metadata: ConsumerGroupMetadata) -> None:
+        """Plans that were given, seen or not, hold under this epoch now."""
+        with self._lock:
+            if self._commit_metadata is not None:
+                self._commit_metadata = metadata
+            self._events = deque((event, before and metadata) for event, before in self._events)
 
     def take_acknowledged(self) -> bool:
         with self._lock:

@@ -1,7 +1,7 @@
 """Requests and answers as bytes: one Call is a message of a pinned version together with the way to read its answer.
 
-The message modules (group_messages, offset_messages, transaction_messages, connection_messages) make Calls out of
-kafka-python's message classes; connection.py sends them. Only these modules know kafka-python, and nothing of it but
+The message modules (group_messages, offset_messages, transaction_messages, connection_messages, streams_group/heartbeat) make
+Calls out of kafka-python's message classes; connection.py sends them. Only these modules know kafka-python, and nothing of it but
 its message classes is used: no sockets, no clients. Kafka frames every message by its length, and every answer starts
 with the correlation id of its request.
 
@@ -35,8 +35,14 @@ PINNED: Mapping[str, int] = MappingProxyType(
         "EndTxn": 3,
         "SaslHandshake": 1,
         "SaslAuthenticate": 2,
+        "StreamsGroupHeartbeat": 0,
+        "StreamsGroupDescribe": 0,
+        "IncrementalAlterConfigs": 1,
     }
 )
+
+STREAMS_GROUPS = frozenset({"StreamsGroupHeartbeat", "StreamsGroupDescribe", "IncrementalAlterConfigs"})
+"""Needed by members of streams groups only: other members do without."""
 
 _LENGTH = struct.Struct(">i")
 _CORRELATION = struct.Struct(">i")

@@ -34,7 +34,7 @@ from streamfleet.kafka.connection import TcpConnector
 from streamfleet.kafka.consumer import KafkaConsumer
 from streamfleet.kafka.group_client import GroupClient, GroupSettings
 from streamfleet.kafka.internal_topic_manager import InternalTopicManager, smallest_message_limit
-from streamfleet.kafka.membership import Membership
+from streamfleet.kafka.membership import Membership, classic_membership
 from streamfleet.kafka.patience import MonotonicClock
 from streamfleet.kafka.producer import PlainProducer
 from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
@@ -249,7 +249,7 @@ class Wiring:
         protocol = StreamsProtocol(self._incarnation, settings=_assignor_settings(config))
         connector = TcpConnector({**self._settings.connection, "client.id": name}, clock)
         client = GroupClient(settings, connector, clock, protocol=protocol.name)
-        return Membership(client, protocol, clock, wake=wake.set)
+        return classic_membership(client, protocol, clock, wake=wake.set)
 
     def _commit(self, number: int, offsets: MemberOffsets) -> Commit:
         client_id = f"{self._config.application_id}-{number}-producer"

@@ -28,7 +28,7 @@ from streamfleet.kafka.group_messages import (
     leave_group,
     sync_group,
 )
-from streamfleet.kafka.membership import Membership
+from streamfleet.kafka.membership import Membership, classic_membership
 from streamfleet.kafka.offset_messages import CommittedOffset, offset_commit, offset_fetch
 from streamfleet.kafka.patience import MonotonicClock
 from streamfleet.kafka.transaction_messages import (
@@ -250,7 +250,8 @@ class HandThread:
         chosen = {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 100, "follow_up_heartbeat_ms": 20, **settings}
         protocol = StreamsProtocol()
         client = GroupClient(GroupSettings(group, **chosen), connect, CLOCK, protocol=protocol.name)
-        self.membership: Membership[MemberReport, Plan] = Membership(client, protocol, CLOCK, step_wait_ms=2)
+        self._client = client
+        self.membership: Membership[MemberReport, Plan] = classic_membership(client, protocol, CLOCK, step_wait_ms=2)
         self.tasks: set[TaskKey] = set()
         self.plans: list[Assigned[Plan]] = []
         self.events: list[Event[Plan]] = []
@@ -286,7 +287,7 @@ class HandThread:
 
     def vanish(self) -> None:
         """As when the process is killed: nothing is said, nothing is stepped any more."""
-        self.membership._client.close()
+        self._client.close()
         self.membership.close()
 
     def leave(self, *, static_too: bool = True) -> None:

@@ -23,7 +23,7 @@ from streamfleet.kafka.group_client import JOIN_GRACE_MS, GroupClient, GroupSett
 from streamfleet.kafka.group_events import Assigned, Fatal, Lost, Rebalancing
 from streamfleet.kafka.group_messages import PlainAnswer
 from streamfleet.kafka.group_protocol import Received, Subscriber
-from streamfleet.kafka.membership import Membership
+from streamfleet.kafka.membership import Membership, classic_membership
 from streamfleet.kafka.membership_phases import MembershipPhase
 from streamfleet.kafka.offset_messages import CommittedOffset, PartitionCodes
 
@@ -76,7 +76,7 @@ class Stage:
         chosen = GroupSettings("group", **{"max_poll_interval_ms": 60_000, **settings})
         client = GroupClient(chosen, self.broker, self.clock, protocol="text")
         self.woken = 0
-        self.membership: Membership[str, str] = Membership(
+        self.membership: Membership[str, str] = classic_membership(
             client, self.protocol, self.clock, wake=self._wake, step_wait_ms=5
         )
 
