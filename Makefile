@@ -13,6 +13,7 @@ SCENARIOS ?= tests/conformance/scenarios tests/conformance/scenarios-recorded
 SEED ?= 1
 SECONDS ?= 120
 GUARANTEE ?= exactly_once_v2
+FAULTS ?= kill,pause,leave,broker
 # What is installed is known by the text of the two files that decide it, and by the interpreter.
 STAMP = $(VENV)/.installed-$(shell cat pyproject.toml requirements.lock | $(PYTHON) -c 'import hashlib,sys; print(hashlib.sha256(sys.version.encode()+sys.stdin.buffer.read()).hexdigest()[:16])')
 
@@ -57,9 +58,9 @@ conformance: setup ## recorded behaviour of Java Kafka Streams; SCENARIOS=<direc
 integration: setup ## tests on a real broker (started and stopped by the tests)
 	@echo "== integration"; $(PY) -m pytest tests/integration -q $(if $(CHROMIUM),,-m "not browser")
 
-ledger: setup ## one seeded schedule of faults on a real broker; SEED=1 SECONDS=120 GUARANTEE=exactly_once_v2
+ledger: setup ## one seeded schedule of faults on a real broker; SEED=1 SECONDS=120 GUARANTEE=exactly_once_v2 FAULTS=kill,pause,leave,broker
 	@echo "== ledger: seed $(SEED), $(SECONDS) s, $(GUARANTEE)"
-	@$(PY) -m tests.ledger.run --seed $(SEED) --seconds $(SECONDS) --guarantee $(GUARANTEE)
+	@$(PY) -m tests.ledger.run --seed $(SEED) --seconds $(SECONDS) --guarantee $(GUARANTEE) --faults $(FAULTS)
 
 e2e: setup ## the long sets on a real broker: ten seeds, both guarantees, defects that must be found (about half an hour)
 	@echo "== e2e"; $(PY) -m pytest tests/e2e -q

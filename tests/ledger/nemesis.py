@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,7 +22,7 @@ from tests.ledger.stints import Disturbance
 
 Kind = Literal["kill", "pause", "leave", "broker"]
 KINDS: tuple[Kind, ...] = ("kill", "pause", "leave", "broker")
-WEIGHTS = (4, 2, 2, 2)
+WEIGHTS: dict[Kind, int] = {"kill": 4, "pause": 2, "leave": 2, "broker": 2}
 DURATIONS: dict[Kind, tuple[float, float]] = {
     "kill": (0.3, 4.0),
     "pause": (7.0, 10.0),
@@ -53,16 +53,16 @@ class Fault:
         return f"{self.kind} {self.victim} for {self.end - self.begin:.1f} s"
 
 
-def draw_schedule(seed: int, seconds: float, workers: int) -> list[Fault]:
+def draw_schedule(seed: int, seconds: float, workers: int, kinds: Sequence[Kind] = KINDS) -> list[Fault]:
     """At least one fault, all of them over before `seconds`."""
     rng = random.Random(f"nemesis-{seed}")
     faults: list[Fault] = []
     at = WARM_UP_SECONDS
     while at + DURATIONS["pause"][1] < seconds or not faults:
-        first = _draw(rng, at, workers)
+        first = _draw(rng, at, workers, kinds)
         drawn = [first]
         if rng.random() < SECOND_FAULT_CHANCE:
-            second = _draw(rng, rng.uniform(first.begin, first.end), workers)
+            second = _draw(rng, rng.uniform(first.begin, first.end), workers, kinds)
             if not _same_victim(first, second):
                 drawn.append(second)
         faults += drawn
@@ -70,8 +70,8 @@ def draw_schedule(seed: int, seconds: float, workers: int) -> list[Fault]:
     return faults
 
 
-def _draw(rng: random.Random, at: float, workers: int) -> Fault:
-    kind = rng.choices(KINDS, WEIGHTS)[0]
+def _draw(rng: random.Random, at: float, workers: int, kinds: Sequence[Kind]) -> Fault:
+    kind = rng.choices(kinds, [WEIGHTS[each] for each in kinds])[0]
     return Fault(kind, rng.randrange(workers), at, at + rng.uniform(*DURATIONS[kind]))
 
 

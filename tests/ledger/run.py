@@ -10,13 +10,13 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.ledger.bench import AT_LEAST_ONCE, EXACTLY_ONCE, open_bench
 from tests.ledger.figures import recovery_figures
-from tests.ledger.nemesis import Fault, draw_schedule, play
+from tests.ledger.nemesis import KINDS, Fault, Kind, draw_schedule, play
 from tests.ledger.oracle import Anomaly
 from tests.ledger.workload import LedgerSpec
 
@@ -33,13 +33,21 @@ class Outcome:
 
 
 def run_schedule(
-    spec: LedgerSpec, seconds: float, guarantee: str, say: Say, *, directory: Path, workers: int = WORKERS
+    spec: LedgerSpec,
+    seconds: float,
+    guarantee: str,
+    say: Say,
+    *,
+    directory: Path,
+    kinds: Sequence[Kind] = KINDS,
+    settings: Mapping[str, object] | None = None,
 ) -> Outcome:
-    """Start the workers, write the input over the time given while faults happen, heal, wait, check."""
-    faults = draw_schedule(spec.seed, seconds, workers)
-    with open_bench(spec, guarantee, keep=directory) as bench:
+    """Start the workers, write the input over the time given while faults happen, heal, wait, check. `settings` are the app's."""
+    faults = draw_schedule(spec.seed, seconds, WORKERS, kinds)
+    options = [argument for name, value in (settings or {}).items() for argument in ("--setting", f"{name}={value}")]
+    with open_bench(spec, guarantee, options=options, keep=directory) as bench:
         began = time.time()
-        for _ in range(workers):
+        for _ in range(WORKERS):
             bench.fleet.add().start()
         tasks = bench.spec.partitions * 2
         bench.fleet.wait_for_event("task running", count=tasks, since=began, seconds=START_SECONDS)
@@ -68,18 +76,35 @@ def summary(anomalies: list[Anomaly], most: int = 6) -> list[str]:
     return lines
 
 
-def main() -> int:
+def _kinds(text: str) -> list[Kind]:
+    chosen = [kind for kind in KINDS if kind in text.split(",")]
+    if len(chosen) != len(text.split(",")):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of {', '.join(KINDS)}")
+    return chosen
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="run the ledger app under a seeded schedule of faults, and check it")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--guarantee", default=EXACTLY_ONCE, choices=[EXACTLY_ONCE, AT_LEAST_ONCE])
+    parser.add_argument("--faults", type=_kinds, default=KINDS, help="which may be drawn: kill,pause,leave,broker")
     parser.add_argument("--keys", type=int, default=20)
     parser.add_argument("--records-per-key", type=int, default=500)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = _arguments()
     spec = LedgerSpec(options.seed, options.keys, options.records_per_key)
     directory = Path(tempfile.mkdtemp(prefix=f"streamfleet-ledger-{options.seed}-"))
     outcome = run_schedule(
-        spec, options.seconds, options.guarantee, lambda text: print(text, flush=True), directory=directory
+        spec,
+        options.seconds,
+        options.guarantee,
+        lambda text: print(text, flush=True),
+        directory=directory,
+        kinds=options.faults,
     )
     for line in summary(outcome.anomalies):
         print(line)

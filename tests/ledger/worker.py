@@ -32,25 +32,32 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--app", required=True)
     parser.add_argument("--state-dir", required=True, type=Path)
     parser.add_argument("--guarantee", required=True, choices=["exactly_once_v2", "at_least_once"])
+    parser.add_argument("--setting", action="append", default=[], type=_setting, help="NAME=VALUE")
     parser.add_argument("--mutation", action="append", default=[], choices=sorted(MUTATIONS))
     parser.add_argument("--failpoint", action="append", default=[], type=FailpointSpec.parse)
     return parser.parse_args()
 
 
 def config(options: argparse.Namespace) -> sf.StreamsConfig:
-    return sf.StreamsConfig(
-        application_id=options.app,
-        bootstrap_servers=options.bootstrap,
-        state_dir=options.state_dir,
-        processing_guarantee=options.guarantee,
-        statestore_cache_max_bytes=0,
-        windowed_emit_interval_ms=0,
-        commit_interval_ms=100,
-        poll_ms=20,
-        session_timeout_ms=SESSION_TIMEOUT_MS,
-        heartbeat_interval_ms=300,
-        transaction_timeout_ms=10_000,
-    )
+    settings = {
+        "application.id": options.app,
+        "bootstrap.servers": options.bootstrap,
+        "state.dir": options.state_dir,
+        "processing.guarantee": options.guarantee,
+        "statestore.cache.max.bytes": 0,
+        "windowed.emit.interval.ms": 0,
+        "commit.interval.ms": 100,
+        "poll.ms": 20,
+        "session.timeout.ms": SESSION_TIMEOUT_MS,
+        "heartbeat.interval.ms": 300,
+        "transaction.timeout.ms": 10_000,
+    }
+    return sf.StreamsConfig.from_mapping(settings | dict(options.setting))
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name, value
 
 
 def main() -> int:

@@ -30,3 +30,8 @@ def test_a_victim_has_one_fault_at_a_time(seed):
 def test_all_kinds_of_faults_are_drawn():
     drawn = {fault.kind for seed in range(10) for fault in draw_schedule(seed, 60, workers=3)}
     assert drawn == set(KINDS)
+
+
+@given(seeds, st.sets(st.sampled_from(KINDS), min_size=1))
+def test_only_the_kinds_asked_for_are_drawn(seed, kinds):
+    assert {fault.kind for fault in draw_schedule(seed, 60, 3, sorted(kinds))} <= kinds
