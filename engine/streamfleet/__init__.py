@@ -10,6 +10,7 @@ trying it without a broker  streamfleet.testing.TopologyTestDriver              
 from typing import TYPE_CHECKING, Any
 
 from streamfleet import serdes
+from streamfleet.changelog.listeners import StandbyUpdateListener, StateRestoreListener, SuspendReason
 from streamfleet.config import StreamsConfig
 from streamfleet.dsl.branched import BranchedKStream
 from streamfleet.dsl.builder import StreamsBuilder
@@ -161,6 +162,8 @@ __all__ = [
     "SessionWindowedKStream",
     "SessionWindows",
     "SlidingWindows",
+    "StandbyUpdateListener",
+    "StateRestoreListener",
     "StateStore",
     "StateStoreError",
     "StoreBuilder",
@@ -171,6 +174,7 @@ __all__ = [
     "StreamsConfig",
     "StreamsError",
     "SubTopologyPlan",
+    "SuspendReason",
     "TaskCorruptedError",
     "TaskId",
     "TimeWindow",

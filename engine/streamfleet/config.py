@@ -161,6 +161,9 @@ class StreamsConfig:
     changelog_deduplicate: bool = _setting("changelog.deduplicate", True, _boolean)
     """True: a changelog gets the last value per key and commit. False: it gets every write, when it is made."""
 
+    restore_rate_limit_bytes_per_second: int = _setting("restore.rate.limit.bytes.per.second", 0, _at_least(0))
+    """Keys and values that a process reads from changelogs, for restoring and for copies together; 0: no limit."""
+
     # internal topics and names
     windowstore_changelog_additional_retention_ms: int = _setting(
         "windowstore.changelog.additional.retention.ms", 24 * 60 * 60 * 1000, _at_least(0, _milliseconds)

@@ -14,6 +14,7 @@
     │   └── ProductionError         a result could not be sent
     │       └── SerializationError  ... because it does not fit the sink's serde
     └── StateStoreError             a store cannot do what was asked
+        ├── TaskLockedError         another StreamThread of this process still has the task's directory: try again
         ├── StoreDamagedError       its rows cannot be read (also a TaskCorruptedError)
         └── StoreUnavailableError   it is closed, or not known under that name: ask again later, or elsewhere
             └── TooManyQueriesError ... because others ask too: ask less often
@@ -112,6 +113,10 @@ class StoreDamagedError(StateStoreError, TaskCorruptedError):
     def __init__(self, fact: str, *, directory: Path, hint: str | None = None) -> None:
         super().__init__(fact, hint=hint)
         self.directory = directory
+
+
+class TaskLockedError(StateStoreError):
+    """Another StreamThread of this process has not closed the task's databases yet. It will, when it comes to its own plan."""
 
 
 class StoreUnavailableError(StateStoreError):

@@ -7,6 +7,7 @@ nothing else. One that raises ends the StreamThread, as any other user code does
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass, field
 
 from streamfleet.ids import TaskId, TopicPartition
 
@@ -61,3 +62,11 @@ class StandbyUpdateListener:
         current_end_offset: int | None,
         reason: SuspendReason,
     ) -> None: ...
+
+
+@dataclass
+class UpdateListeners:
+    """Those of an app. Without any, nobody is told."""
+
+    restore: StateRestoreListener = field(default_factory=StateRestoreListener)
+    standby: StandbyUpdateListener = field(default_factory=StandbyUpdateListener)

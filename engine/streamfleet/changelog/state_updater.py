@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 import structlog
 
 from streamfleet.changelog.changelog_reader import BATCH_RECORDS, Batch, ChangelogReader
-from streamfleet.changelog.listeners import StandbyUpdateListener, StateRestoreListener, SuspendReason
+from streamfleet.changelog.listeners import SuspendReason, UpdateListeners
 from streamfleet.changelog.progress import TaskProgress, Update, UpdateKind
 from streamfleet.changelog.restorable_task import RestorableTask
 from streamfleet.changelog.restore_rate import RestoreRate
@@ -60,8 +60,7 @@ class StateUpdater:
         *,
         task_timeout_ms: int = 300_000,
         rate: RestoreRate | None = None,
-        restore_listener: StateRestoreListener | None = None,
-        standby_listener: StandbyUpdateListener | None = None,
+        listeners: UpdateListeners | None = None,
         counts: ThreadCounts | None = None,
         wake: Callable[[], None] = _nobody_waits,
     ) -> None:
@@ -71,9 +70,7 @@ class StateUpdater:
         self._clock = clock
         self._task_timeout_ms = task_timeout_ms
         self._rate = rate or RestoreRate(clock)
-        self._announcer = UpdateAnnouncer(
-            restore_listener or StateRestoreListener(), standby_listener or StandbyUpdateListener()
-        )
+        self._announcer = UpdateAnnouncer(listeners or UpdateListeners())
         self._counts = counts or ThreadCounts()
         self._mailbox = UpdaterMailbox(wake)
         self._updates: dict[TaskId, Update] = {}
@@ -127,6 +124,10 @@ class StateUpdater:
     def progress(self) -> tuple[TaskProgress, ...]:
         """How far each task is, as of the last step."""
         return self._mailbox.progress
+
+    def offset_sums(self) -> dict[TaskId, int]:
+        """How much of its changelogs each entrusted task has."""
+        return self._mailbox.offset_sums()
 
     def raise_limits(self, committed: Mapping[TopicPartition, int]) -> None:
         """More of the input topics was processed: copies that are made of them may follow."""

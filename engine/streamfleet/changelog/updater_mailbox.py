@@ -36,7 +36,7 @@ class UpdaterMailbox:
         self._wake = wake
         self._changed = threading.Condition()
         self._new: dict[TaskId, Entrusted] = {}
-        self._held: dict[TaskId, UpdateKind] = {}
+        self._held: dict[TaskId, Entrusted] = {}
         self._asked_back: dict[TaskId, SuspendReason] = {}
         self._restored: list[RestorableTask] = []
         self._failed: list[tuple[RestorableTask, StreamsError]] = []
@@ -101,7 +101,18 @@ class UpdaterMailbox:
         """Whether there is a task of these kinds that the StreamThread has not got back."""
         with self._changed:
             waiting = any(entrusted.kind in kinds for entrusted in self._new.values())
-            return waiting or any(kind in kinds for kind in self._held.values()) or bool(self._restored or self._failed)
+            return (
+                waiting
+                or any(each.kind in kinds for each in self._held.values())
+                or bool(self._restored or self._failed)
+            )
+
+    def offset_sums(self) -> dict[TaskId, int]:
+        """How far each task is that the StreamThread has not got back."""
+        with self._changed:
+            here = self._new | self._held
+        began = {task_id: sum(at or 0 for at in each.positions.values()) for task_id, each in here.items()}
+        return began | {each.task_id: each.offset_sum for each in self.progress if each.task_id in began}
 
     # --- the updater's side ---
 
@@ -117,7 +128,7 @@ class UpdaterMailbox:
             if self._new.get(task_id) is not entrusted:
                 return False
             del self._new[task_id]
-            self._held[task_id] = entrusted.kind
+            self._held[task_id] = entrusted
             return True
 
     def take_asked_back(self) -> dict[TaskId, SuspendReason]:

@@ -11,6 +11,7 @@ from typing import Self
 import msgspec
 import structlog
 
+from streamfleet.changelog.listeners import StandbyUpdateListener, StateRestoreListener, UpdateListeners
 from streamfleet.clock import Clock, SystemClock
 from streamfleet.config import StreamsConfig
 from streamfleet.errors import ApplicationShutdownError, ConfigError, StreamsError
@@ -74,6 +75,7 @@ class KafkaStreams:
         self._clock = clock or SystemClock()
         self._failpoints = failpoints or NoFailpoints()
         self._metrics = Metrics()
+        self._listeners = UpdateListeners()
         self._directory = StateDirectory(chosen.state_dir, chosen.application_id)
         self._wiring: Wiring | None = None
         self._globals: GlobalUpdater | None = None
@@ -95,6 +97,20 @@ class KafkaStreams:
     def set_state_listener(self, listener: StateListener) -> None:
         """Be told of every change of state, by the thread that makes it."""
         self._listener = listener
+
+    def set_state_restore_listener(self, listener: StateRestoreListener) -> None:
+        """Be told how stores are restored; before `start`."""
+        self._require_created()
+        self._listeners.restore = listener
+
+    def set_standby_update_listener(self, listener: StandbyUpdateListener) -> None:
+        """Be told how copies of state are kept up to date; before `start`."""
+        self._require_created()
+        self._listeners.standby = listener
+
+    def _require_created(self) -> None:
+        if self._state is not ClientState.CREATED:
+            raise StreamsError(f"the app is {self._state.value}", hint="set listeners before it is started")
 
     def metrics(self) -> Metrics:
         return self._metrics
@@ -124,6 +140,7 @@ class KafkaStreams:
                 self._clock,
                 self._metrics,
                 self._failpoints,
+                self._listeners,
             )
             self._globals = self._wiring.global_updater()
             if self._globals is not None:
@@ -163,11 +180,31 @@ class KafkaStreams:
         return number
 
     def pause(self) -> None:
-        """Process nothing more, until `resume`; the group keeps its members and they keep their tasks."""
+        """Process nothing more and restore nothing more, copies included, until `resume`; the group keeps its members and they
+        keep their tasks.
+        """
         self._threads.pause(True)
 
     def resume(self) -> None:
         self._threads.pause(False)
+
+    def set_restore_rate(self, bytes_per_second: int) -> None:
+        """Limit what all threads of this process read from changelogs together; 0: no limit. See
+        `restore.rate.limit.bytes.per.second`.
+        """
+        if bytes_per_second < 0:
+            raise ConfigError(
+                f"a restore rate cannot be {bytes_per_second}", hint="give bytes per second; 0 is no limit"
+            )
+        self._require_started()
+        if self._wiring is not None:
+            self._wiring.restore_rate.change(bytes_per_second)
+
+    def probe(self) -> None:
+        """Ask the group for a rebalance now, so that tasks whose warm-ups are ready can move."""
+        self._require_started()
+        for driver in self._threads.drivers[:1]:
+            driver.thread.probe()
 
     def set_uncaught_exception_handler(self, handler: UncaughtHandler) -> None:
         """Decide what a failed StreamThread means: another one in its place, the end of the app here (default), or everywhere."""
@@ -240,7 +277,10 @@ class KafkaStreams:
         self._next_cleaning_ms = now_ms + CLEANING_INTERVAL_MS
         keep = {path for driver in self._threads.drivers for path in driver.thread.tasks.directories()}
         deleted = self._directory.clean(keep, self._config.state_cleanup_delay_ms, now_ms)
-        if deleted:
+        if deleted and self._factory is not None:
+            for name in deleted:
+                content_id, _, partition = name.rpartition("_")
+                self._factory.inventory.forget((content_id, int(partition)))
             log.info("local state of tasks that are elsewhere was deleted", tasks=deleted)
 
     def _on_failure(self, number: int, error: Exception) -> AfterFailure:

@@ -58,6 +58,10 @@ class ThreadDriver:
         self._restore.start()
         self._stream.start()
 
+    def pause(self, paused: bool) -> None:
+        self.thread.is_paused = paused
+        self._updater.pause(paused)
+
     def stop(self) -> None:
         """Ask it to stop; `join` waits."""
         self._stopping.set()

@@ -73,7 +73,7 @@ class ThreadPool:
     def pause(self, paused: bool) -> None:
         self._is_paused = paused
         for driver in self.drivers:
-            driver.thread.is_paused = paused
+            driver.pause(paused)
 
     def stop(self) -> None:
         for driver in self.drivers:
@@ -86,6 +86,6 @@ class ThreadPool:
         return all(stopped)
 
     def _driver(self, number: int) -> ThreadDriver:
-        parts = self._make(number)
-        parts.thread.is_paused = self._is_paused
-        return ThreadDriver(parts, self._on_step, lambda error: self._on_failure(number, error))
+        driver = ThreadDriver(self._make(number), self._on_step, lambda error: self._on_failure(number, error))
+        driver.pause(self._is_paused)
+        return driver

@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
 import structlog
 
-from streamfleet.assignment.snapshot import AssignorSettings, MemberReport, Plan, SubTopologyInfo, TaskKey
+from streamfleet.assignment.snapshot import AssignorSettings, MemberReport, Plan
 from streamfleet.assignment.streams_protocol import StreamsProtocol
+from streamfleet.changelog.listeners import UpdateListeners
+from streamfleet.changelog.restore_rate import RestoreRate
 from streamfleet.changelog.state_updater import StateUpdater
 from streamfleet.clock import Clock
 from streamfleet.commit.api import Commit
@@ -25,7 +26,7 @@ from streamfleet.commit.exactly_once import ExactlyOnceCommit
 from streamfleet.config import StreamsConfig
 from streamfleet.errors import ConfigError
 from streamfleet.failpoints import Failpoints
-from streamfleet.ids import TaskId, TopicPartition
+from streamfleet.ids import TopicPartition
 from streamfleet.kafka.admin import KafkaAdmin
 from streamfleet.kafka.broker_patience import BrokerPatience
 from streamfleet.kafka.client_errors import AccessDeniedError
@@ -38,11 +39,13 @@ from streamfleet.kafka.membership import Membership, classic_membership
 from streamfleet.kafka.patience import MonotonicClock
 from streamfleet.kafka.producer import PlainProducer
 from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
+from streamfleet.kafka_streams.member_reports import MemberReports
 from streamfleet.metrics import Metrics
 from streamfleet.ports import TopicInfo
 from streamfleet.state.api import StateStore
 from streamfleet.state.rocksdb_engine import RocksDBMemory, RocksDBOptions
 from streamfleet.state.state_directory import StateDirectory
+from streamfleet.state.state_inventory import StateInventory, take_inventory
 from streamfleet.state.store_caches import StoreCaches
 from streamfleet.task.global_task import GlobalTask
 from streamfleet.task.store_engines import StoreEngines
@@ -87,6 +90,7 @@ class Wiring:
         clock: Clock,
         metrics: Metrics,
         failpoints: Failpoints,
+        listeners: UpdateListeners,
     ) -> None:
         self._topology = topology
         self._config = config
@@ -105,6 +109,8 @@ class Wiring:
         self._sources: dict[str, TopicInfo] | None = None
         self._incarnation = uuid.uuid4().hex
         self._caches: dict[int, StoreCaches] = {}
+        self._listeners = listeners
+        self.restore_rate = RestoreRate(MonotonicClock(), config.restore_rate_limit_bytes_per_second)
         half = config.rocksdb_memory_max_bytes // 2
         self._rocksdb_options = RocksDBOptions(memory=RocksDBMemory(block_cache_bytes=half, write_buffer_bytes=half))
 
@@ -139,7 +145,12 @@ class Wiring:
             metrics=self._metrics,
             global_stores=global_stores,
             rocksdb_options=self._rocksdb_options,
+            inventory=self._inventory(plan),
         )
+
+    def _inventory(self, plan: TopologyPlan) -> StateInventory:
+        content_ids = {part.content_id for part in self._topology.sub_topologies() if part.id in plan.sub_topologies}
+        return take_inventory(self._directory, self._config.application_id, content_ids)
 
     def _source_topics(self) -> dict[str, TopicInfo]:
         if self._sources is None:
@@ -190,6 +201,8 @@ class Wiring:
             self._failpoints,
             MonotonicClock(),
             task_timeout_ms=config.task_timeout_ms,
+            rate=self.restore_rate,
+            listeners=self._listeners,
             counts=counts,
             wake=updater_wake.set,
         )
@@ -203,7 +216,7 @@ class Wiring:
             tags=config.client_tags,
             rack=config.client_rack,
         )
-        members = _Reports(factory, tasks, told)
+        members = MemberReports(factory, tasks, told)
         thread = StreamThread(
             name,
             config,
@@ -289,38 +302,6 @@ class Wiring:
 
     def close(self) -> None:
         self.admin.close()
-
-
-class _Reports:
-    """Between the group, which knows tasks by content id, and the thread, which knows them by number."""
-
-    def __init__(self, factory: TaskFactory, tasks: TaskManager, told: MemberReport) -> None:
-        """`told`: what does not change from one report to the next, the sub-topologies apart."""
-        self._tasks = tasks
-        self._content_ids = factory.content_ids()
-        self._numbers = {content_id: number for number, content_id in self._content_ids.items()}
-        sub_topologies = tuple(
-            SubTopologyInfo(
-                content_id,
-                {topic: factory.partitions[topic] for topic in factory.plan.sub_topologies[number].sources},
-                bool(factory.plan.sub_topologies[number].changelog_topics),
-                factory.plan.sub_topologies[number].changelog_topics,
-            )
-            for number, content_id in self._content_ids.items()
-        )
-        self._told = msgspec.structs.replace(told, sub_topologies=sub_topologies)
-
-    def report(self, shutdown_requested: bool) -> MemberReport:
-        return msgspec.structs.replace(
-            self._told,
-            owned=frozenset(
-                TaskKey(self._content_ids[task.sub_topology], task.partition) for task in self._tasks.owned
-            ),
-            shutdown_requested=shutdown_requested,
-        )
-
-    def tasks_of(self, plan: Plan) -> list[TaskId]:
-        return [TaskId(self._numbers[task.content_id], task.partition) for task in plan.active]
 
 
 def _client_mapping(config: StreamsConfig) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Where the databases of an app's tasks are on disk: `<state.dir>/<application id>/<content id>_<partition>`.
 
 One process owns an app's directory at a time; a lock file says so, and the operating system takes the lock back when the process
-ends, however it ends. A task's directory is named by the content of its SubTopology, not by its number: numbers change when a
-topology does, and the state must be found again.
+ends, however it ends. Within the process one StreamThread owns a task's directory at a time: during a hand-over between two threads
+both may want it, and the second has to wait. A task's directory is named by the content of its SubTopology, not by its number:
+numbers change when a topology does, and the state must be found again.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import fcntl
 import os
 import re
 import shutil
+import threading
 from collections.abc import Collection
 from pathlib import Path
 from typing import IO
 
-from streamfleet.errors import StateStoreError
+from streamfleet.errors import StateStoreError, TaskLockedError
 
 LOCK_NAME = ".lock"
 _TASK_DIRECTORY = re.compile(r"[0-9a-f]+_[0-9]+")
@@ -25,6 +27,8 @@ class StateDirectory:
     def __init__(self, root: Path, application_id: str) -> None:
         self._directory = root / application_id
         self._lock: IO[str] | None = None
+        self._claimed: set[Path] = set()
+        self._claiming = threading.Lock()
 
     def lock(self) -> None:
         """Take the directory for this process; it is made if it is not there."""
@@ -58,6 +62,29 @@ class StateDirectory:
     def task_directory(self, content_id: str, partition: int) -> Path:
         return self._directory / f"{content_id}_{partition}"
 
+    def claim_task(self, content_id: str, partition: int) -> Path:
+        """The task's directory, for whoever asks first."""
+        path = self.task_directory(content_id, partition)
+        with self._claiming:
+            if path in self._claimed:
+                raise TaskLockedError(
+                    f"the state of task {path.name} is open in another stream thread of this process",
+                    hint="it is taken over when that one has closed it",
+                )
+            self._claimed.add(path)
+        return path
+
+    def give_up_task(self, path: Path) -> None:
+        with self._claiming:
+            self._claimed.discard(path)
+
+    def tasks(self) -> list[tuple[str, int]]:
+        """Content id and partition of every task that has a directory here."""
+        names = [entry.name for entry in self._directory.iterdir() if entry.is_dir()]
+        return [
+            (name.rpartition("_")[0], int(name.rpartition("_")[2])) for name in names if _TASK_DIRECTORY.fullmatch(name)
+        ]
+
     def wipe_task(self, content_id: str, partition: int) -> None:
         """Delete a task's local state: it will be restored from its changelogs."""
         shutil.rmtree(self.task_directory(content_id, partition), ignore_errors=True)
@@ -66,7 +93,12 @@ class StateDirectory:
         """Delete the state of tasks that are not among those to keep and were not written for that long; returns their names."""
         deleted = []
         for entry in self._directory.iterdir():
-            if not entry.is_dir() or entry in keep or not _TASK_DIRECTORY.fullmatch(entry.name):
+            if (
+                not entry.is_dir()
+                or entry in keep
+                or entry in self._claimed
+                or not _TASK_DIRECTORY.fullmatch(entry.name)
+            ):
                 continue
             if now_ms - entry.stat().st_mtime_ns // 1_000_000 >= delay_ms:
                 shutil.rmtree(entry, ignore_errors=True)

@@ -6,6 +6,7 @@ builders.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from streamfleet.ports import StoreEngine
@@ -17,7 +18,11 @@ from streamfleet.state.rocksdb_engine import RocksDBEngine, RocksDBOptions
 class StoreEngines:
     """`directory` is the task's own; it is created with the database. `options` are the same for all tasks of a process."""
 
-    def __init__(self, directory: Path, options: RocksDBOptions | None = None) -> None:
+    def __init__(
+        self, directory: Path, options: RocksDBOptions | None = None, on_close: Callable[[], None] | None = None
+    ) -> None:
+        """`on_close` is called when nothing is open any more."""
+        self._on_close = on_close
         self._directory = directory
         self._options = options
         self._open: dict[StoreEngineKind, StoreEngine] = {}
@@ -28,6 +33,10 @@ class StoreEngines:
         return self._open[kind]
 
     def close(self) -> None:
-        for engine in self._open.values():
-            engine.close()
-        self._open.clear()
+        try:
+            for engine in self._open.values():
+                engine.close()
+        finally:
+            self._open.clear()
+            if self._on_close is not None:
+                self._on_close()

@@ -27,6 +27,7 @@ from streamfleet.state.api import StateStore
 from streamfleet.state.committed_stores import CommittedStores
 from streamfleet.state.store_caches import StoreCaches
 from streamfleet.state.task_state import TaskState
+from streamfleet.task import restoration
 from streamfleet.task.offsets import CommittedOffset
 from streamfleet.task.partition_group import LagOf, PartitionGroup
 from streamfleet.task.phases import TaskPhase, checked_transition, require
@@ -111,16 +112,12 @@ class StreamTask:
         self._context.stores = self._state.stores
 
     def restore_positions(self) -> dict[TopicPartition, int | None]:
-        """Where to go on reading each changelog; None: at its beginning, because nothing of it is here."""
         assert self._state is not None
-        reached = self._state.changelog_offsets()
-        return {
-            TopicPartition(entry.changelog, self.task_id.partition): (
-                reached[entry.changelog] + 1 if entry.changelog in reached else None
-            )
-            for entry in self._topology.stores
-            if entry.changelog is not None
-        }
+        return restoration.restore_positions(self._topology.stores, self._state, self.task_id.partition)
+
+    def offset_sum_on_disk(self) -> int:
+        assert self._state is not None
+        return restoration.offset_sum_on_disk(self._topology.stores, self._state)
 
     @property
     def changelogs(self) -> dict[str, TopicPartition]:
@@ -133,22 +130,16 @@ class StreamTask:
 
     @property
     def changelog_stores(self) -> dict[str, str]:
-        return {entry.changelog: entry.name for entry in self._topology.stores if entry.changelog is not None}
+        return restoration.changelog_stores(self._topology.stores)
 
     @property
     def source_changelogs(self) -> frozenset[str]:
-        """Changelogs that are input topics: they may be restored only as far as they were processed."""
-        return frozenset(e.changelog for e in self._topology.stores if e.changelog and e.source_is_changelog)
+        return restoration.source_changelogs(self._topology.stores)
 
     def restore(self, partition: TopicPartition, records: Iterable[RawRecord], last_offset: int) -> None:
-        """Apply changelog records up to `last_offset`, and remember that: rows and offset are written together."""
         require(self.task_id, self.phase, TaskPhase.RESTORING, action="restore")
         assert self._state is not None
-        batch = list(records)
-        for entry in self._topology.stores:
-            if entry.changelog == partition.topic:
-                self._state.stores[entry.name].restore(batch)
-        self._state.commit({partition.topic: last_offset})
+        restoration.apply_changelog(self._topology.stores, self._state, partition.topic, records, last_offset)
 
     def complete_restoration(self, committed: Mapping[TopicPartition, CommittedOffset] | None = None) -> None:
         """Go on where the committed offsets say, with the time they carry."""
@@ -191,6 +182,10 @@ class StreamTask:
 
     def close(self) -> None:
         """Close the stores. A suspended task with uncommitted work is refused: commit or discard it first."""
+        self.detach().close()
+
+    def detach(self) -> StoreEngines:
+        """Close the stores and give their engines away, open as they are, for a StandbyTask to go on with. See `close`."""
         if self._has_uncommitted_work:
             raise StreamsError(
                 f"task {self.task_id} has uncommitted work",
@@ -199,7 +194,7 @@ class StreamTask:
         self._transition_to(TaskPhase.CLOSED)
         if self._state is not None:
             self._state.close()
-        self._engines.close()
+        return self._engines
 
     def _transition_to(self, phase: TaskPhase) -> None:
         self.phase = checked_transition(self.task_id, self.phase, phase)

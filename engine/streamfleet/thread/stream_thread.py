@@ -17,7 +17,6 @@ from streamfleet.commit.api import Commit
 from streamfleet.config import StreamsConfig
 from streamfleet.errors import ApplicationShutdownError, StoreDamagedError, StreamsError
 from streamfleet.failpoints import Failpoints
-from streamfleet.ids import TaskId
 from streamfleet.kafka.client_errors import (
     BrokerUnavailableError,
     ProducerLostError,
@@ -37,7 +36,7 @@ from streamfleet.kafka.membership import Membership
 from streamfleet.metrics import ThreadCounts
 from streamfleet.ports import Consumer, ConsumerEvent, OffsetOutOfRange
 from streamfleet.thread.step_gate import StepGate
-from streamfleet.thread.task_manager import TaskManager
+from streamfleet.thread.task_manager import TaskManager, WantedTasks
 from streamfleet.thread.thread_phases import ThreadPhase, checked_transition
 from streamfleet.thread.thread_status import STATUS_INTERVAL_MS, StatusWriter, ThreadStatus
 
@@ -63,8 +62,8 @@ BROKER_AWAY = (BrokerUnavailableError, GroupTimeoutError)
 
 
 class StreamThread(Generic[ReportT, PlanT]):
-    """`report(shutdown_requested)` says what this member owns now. Three functions read a plan: the tasks to have, the
-    transactional ids of dead owners to fence before, and whether all members are to stop.
+    """`report(shutdown_requested)` says what this member owns now. Three functions read a plan: the tasks to have (active ones
+    and copies), the transactional ids of dead owners to fence before, and whether all members are to stop.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         clock: Clock,
         *,
         report: Callable[[bool], ReportT],
-        tasks_of: Callable[[PlanT], Iterable[TaskId]],
+        tasks_of: Callable[[PlanT], WantedTasks],
         fences_of: Callable[[PlanT], Iterable[str]],
         asks_for_shutdown: Callable[[PlanT], bool],
         failpoints: Failpoints,
@@ -114,6 +113,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         """The plan in force; may be read by any thread."""
         self._event: Event[PlanT] | None = None
         self._must_rewind = False
+        self._has_told_warm = False
         self._away_since_ms: int | None = None
 
     def start(self) -> None:
@@ -124,6 +124,10 @@ class StreamThread(Generic[ReportT, PlanT]):
     def is_surely_member(self) -> bool:
         """Whether nobody else can own this member's tasks; may be asked by any thread."""
         return self._membership.is_surely_member
+
+    def probe(self) -> None:
+        """Ask the group for a rebalance; may be called by any thread."""
+        self._membership.enforce_rebalance("asked to probe")
 
     def run_once(self) -> None:
         """One step. Raises what only the owner can decide about."""
@@ -168,6 +172,20 @@ class StreamThread(Generic[ReportT, PlanT]):
         now_ms = self._clock.now_ms()
         if self.status.phase != self.phase.value or not 0 <= now_ms - self.status.written_at_ms < STATUS_INTERVAL_MS:
             self.status = self._status_writer.write(self.phase.value, now_ms)
+            self._ask_for_rebalance()
+
+    def _ask_for_rebalance(self) -> None:
+        """When tasks could be somewhere better: once for every plan, however often it is true."""
+        if self.tasks.has_lost_state:
+            self.tasks.has_lost_state = False
+            if self._config.num_standby_replicas > 0:
+                self._membership.enforce_rebalance("state of an active task was lost, a standby may be nearer")
+        if self._has_told_warm or not self._config.probing_when_caught_up:
+            return
+        if self.tasks.standbys.are_warm(self._config.acceptable_recovery_lag):
+            self._has_told_warm = True
+            log.info("warm-ups have caught up", thread=self.name)
+            self._membership.enforce_rebalance("warm-ups have caught up")
 
     def _step(self) -> None:
         self._hear_group()
@@ -186,6 +204,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         else:
             self._work()
         self._commit_if_due()
+        self.tasks.standbys.raise_limits(self._clock.now_ms())
 
     def _rest(self) -> None:
         """Paused: fetch nothing more, process nothing. Waiting is left to the consumer, which has nothing to give."""
@@ -236,6 +255,7 @@ class StreamThread(Generic[ReportT, PlanT]):
                 self._membership.fence(transactional_id, FENCE_TIMEOUT_MS)
             self.assigned = event
             self.tasks.assign(self._tasks_of(event.plan))
+            self._has_told_warm = False
             self.counts.rebalances += 1
         elif isinstance(event, Lost):
             self.counts.lost_assignments += 1

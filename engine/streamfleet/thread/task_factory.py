@@ -1,21 +1,25 @@
-"""Makes StreamTasks: knows the topology, the partition counts of the cluster and where state is kept. Called by TaskManager."""
+"""Makes StreamTasks and StandbyTasks: knows the topology, the partition counts of the cluster and where state is kept. Called by
+TaskManager and StandbyManager.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from streamfleet.clock import Clock
 from streamfleet.config import StreamsConfig
-from streamfleet.errors import TopologyError
+from streamfleet.errors import StateStoreError, TopologyError
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.metrics import Metrics
 from streamfleet.ports import Producer
 from streamfleet.state.api import StateStore
 from streamfleet.state.rocksdb_engine import RocksDBOptions
 from streamfleet.state.state_directory import StateDirectory
+from streamfleet.state.state_inventory import StateInventory, StateKey
 from streamfleet.state.store_caches import StoreCaches
+from streamfleet.task.standby_task import StandbyTask
 from streamfleet.task.store_engines import StoreEngines
 from streamfleet.task.stream_task import StreamTask, inputs_of
 from streamfleet.topology.nodes import OffsetReset, SourceNode
@@ -43,6 +47,7 @@ class TaskFactory:
     rocksdb_options: RocksDBOptions
     caches: StoreCaches | None = None
     """Of the thread that the tasks are for."""
+    inventory: StateInventory = field(default_factory=StateInventory)
 
     @property
     def repartition_topics(self) -> frozenset[str]:
@@ -70,27 +75,60 @@ class TaskFactory:
         partition = TopicPartition(topic, task_id.partition)
         return inputs_of(whole, [partition])[partition]
 
-    def create(self, task_id: TaskId, producer: Producer, lag_of: LagOf) -> StreamTask:
+    def create(
+        self, task_id: TaskId, producer: Producer, lag_of: LagOf, engines: StoreEngines | None = None
+    ) -> StreamTask:
+        """`engines`: those of the StandbyTask that it takes over; without them it opens its own. Raises TaskLockedError."""
         topology = self.topology.processor_topology(self.config.application_id, task_id.sub_topology)
+        inputs = inputs_of(topology, self.inputs(task_id))
         return StreamTask(
             task_id,
             topology,
-            inputs_of(topology, self.inputs(task_id)),
+            inputs,
             self.config,
             clock=self.clock,
             producer=producer,
-            engines=StoreEngines(self.task_directory(task_id), self.rocksdb_options),
+            engines=engines or self._engines(task_id),
             metrics=self.metrics,
             lag_of=lag_of,
             global_stores=self.global_stores,
-            state_id=f"{self.content_ids()[task_id.sub_topology]}_{task_id.partition}",
+            state_id=self.task_directory(task_id).name,
             topic_ids=self.topic_ids,
             snapshots=self.config.state_snapshot_dir,
             caches=self.caches,
         )
 
+    def create_standby(self, task_id: TaskId, engines: StoreEngines | None = None) -> StandbyTask:
+        """`engines`: those of the StreamTask that it is made of; without them it opens its own. Raises TaskLockedError."""
+        return StandbyTask(
+            task_id,
+            self.topology.processor_topology(self.config.application_id, task_id.sub_topology),
+            self.config,
+            engines=engines or self._engines(task_id),
+            metrics=self.metrics,
+            state_id=self.task_directory(task_id).name,
+            topic_ids=self.topic_ids,
+            snapshots=self.config.state_snapshot_dir,
+        )
+
+    def _engines(self, task_id: TaskId) -> StoreEngines:
+        path = self.directory.claim_task(*self.state_key(task_id))
+        return StoreEngines(path, self.rocksdb_options, lambda: self.directory.give_up_task(path))
+
     def task_directory(self, task_id: TaskId) -> Path:
-        return self.directory.task_directory(self.content_ids()[task_id.sub_topology], task_id.partition)
+        return self.directory.task_directory(*self.state_key(task_id))
+
+    def state_key(self, task_id: TaskId) -> StateKey:
+        """Names the task's state, whatever number its SubTopology has."""
+        return self.content_ids()[task_id.sub_topology], task_id.partition
+
+    def note_state(self, task: StreamTask | StandbyTask) -> None:
+        """Remember how much of its changelogs is on disk, of a task that is about to be closed."""
+        key = self.state_key(task.task_id)
+        try:
+            self.inventory.note(key, task.offset_sum_on_disk())
+        except StateStoreError:
+            self.inventory.forget(key)  # what cannot be read is of no use
 
     def unlogged_stores(self, task_id: TaskId) -> list[str]:
         """Stores on disk without a changelog: what is lost of them is lost for good."""
@@ -98,7 +136,8 @@ class TaskFactory:
         return [e.name for e in stores if e.changelog is None and getattr(e.builder, "kind", None) == "rocksdb"]
 
     def wipe(self, task_id: TaskId) -> None:
-        self.directory.wipe_task(self.content_ids()[task_id.sub_topology], task_id.partition)
+        self.directory.wipe_task(*self.state_key(task_id))
+        self.inventory.forget(self.state_key(task_id))
 
     def _plan_of(self, task_id: TaskId) -> SubTopologyPlan:
         part = self.plan.sub_topologies.get(task_id.sub_topology)

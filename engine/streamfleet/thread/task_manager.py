@@ -1,4 +1,5 @@
 """TaskManager: which tasks this member has, and how far each is: restoring, running, or on its way out. Driven by StreamThread.
+Copies (standbys and warm-ups) are in standby_manager.py; here they become active tasks, and active tasks become copies.
 
 The order in which a task is taken over is law: fence the former owner (commit.open), read the committed offsets (stable ones only),
 restore, then process. The other way round, a commit of the former owner could slip in between.
@@ -9,12 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import msgspec
 import structlog
 
 from streamfleet.changelog.progress import TaskProgress, UpdateKind
 from streamfleet.changelog.state_updater import StateUpdater
 from streamfleet.commit.api import Commit, GroupOffsets
-from streamfleet.errors import StateStoreError, StoreDamagedError, StreamsError, TaskCorruptedError
+from streamfleet.errors import (
+    StateStoreError,
+    StoreDamagedError,
+    StreamsError,
+    TaskCorruptedError,
+    TaskLockedError,
+)
 from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.kafka.client_errors import InputGapError
@@ -23,12 +31,27 @@ from streamfleet.ports import Admin, Consumer, OffsetKind
 from streamfleet.records import RawRecord
 from streamfleet.task.offsets import CommittedOffset
 from streamfleet.task.phases import TaskPhase
+from streamfleet.task.standby_task import StandbyTask
+from streamfleet.task.store_engines import StoreEngines
 from streamfleet.task.stream_task import StreamTask
+from streamfleet.thread.standby_manager import StandbyManager
 from streamfleet.thread.task_factory import TaskFactory
 
 log = structlog.get_logger(__name__)
 
 _RESET_KINDS = {"earliest": OffsetKind.EARLIEST, "latest": OffsetKind.LAST_STABLE}
+
+
+class WantedTasks(msgspec.Struct, frozen=True):
+    """What a plan gives a member. Standbys and warm-ups are both run as copies; a warm-up is to become active here."""
+
+    active: frozenset[TaskId] = frozenset()
+    standby: frozenset[TaskId] = frozenset()
+    warmup: frozenset[TaskId] = frozenset()
+
+    def copies(self) -> dict[TaskId, UpdateKind]:
+        kinds = dict.fromkeys(self.standby, UpdateKind.STANDBY) | dict.fromkeys(self.warmup, UpdateKind.WARMUP)
+        return {task_id: kind for task_id, kind in kinds.items() if task_id not in self.active}
 
 
 class TaskManager:
@@ -57,6 +80,10 @@ class TaskManager:
         self._committed: dict[TaskId, dict[TopicPartition, CommittedOffset]] = {}
         self._paused: set[TopicPartition] = set()
         self._wanted: frozenset[TaskId] = frozenset()
+        self._locked: set[TaskId] = set()
+        self.standbys = StandbyManager(factory, updater, offsets, self._wipe)
+        self.has_lost_state = False
+        """An active task was wiped: a copy elsewhere may be nearer. Taken back by who has told the group."""
         self._processed: dict[TopicPartition, int] = {}
         self._next_purge_ms = 0
 
@@ -67,7 +94,8 @@ class TaskManager:
 
     def directories(self) -> set[Path]:
         """Where the state of this member's tasks is, those included that it is about to take over."""
-        return {self._factory.task_directory(task_id) for task_id in self._wanted | self._tasks.keys()}
+        here = self._wanted | self._tasks.keys() | self.standbys.wanted.keys()
+        return {self._factory.task_directory(task_id) for task_id in here}
 
     @property
     def running(self) -> list[StreamTask]:
@@ -79,7 +107,7 @@ class TaskManager:
 
     @property
     def all_running(self) -> bool:
-        return all(task.phase is TaskPhase.RUNNING for task in self._tasks.values())
+        return self._wanted <= self._tasks.keys() and all(t.phase is TaskPhase.RUNNING for t in self._tasks.values())
 
     def inputs_of(self, task: StreamTask) -> list[TopicPartition]:
         """The partitions that are read for a task; none while it is restoring."""
@@ -90,24 +118,34 @@ class TaskManager:
         """What nobody else may have yet: the tasks that are here, and those that are ours but could not be opened so far."""
         return self._wanted | self._tasks.keys()
 
-    def restoring(self) -> tuple[TaskProgress, ...]:
-        """How far each task is that is being restored."""
-        return self._updater.progress()
+    def restoring(self) -> list[TaskProgress]:
+        """How far each active task is that is being restored."""
+        return [progress for progress in self._updater.progress() if progress.task_id in self._tasks]
+
+    def offset_sums(self) -> dict[TaskId, int]:
+        """How much of its changelogs each open task has."""
+        with_updater = self._updater.offset_sums()
+        running = {task.task_id: sum(at or 0 for at in task.restore_positions().values()) for task in self.running}
+        return running | with_updater
 
     # assignment
 
-    def assign(self, wanted: Iterable[TaskId]) -> None:
-        """Have exactly these tasks: the others are committed and given up first, new ones begin to restore.
+    def assign(self, wanted: WantedTasks) -> None:
+        """Have exactly these tasks: the others are committed and given up first, new ones begin to restore. A task that is here as
+        a copy and becomes active, or the other way round, keeps its open databases.
 
         May be called again after it has failed half way, and goes on then.
         """
-        self._wanted = frozenset(wanted)
+        self._wanted = frozenset(wanted.active)
+        self._locked &= self._wanted
+        self.standbys.want(wanted.copies(), promoted=self._wanted)
         self.release([task_id for task_id in self._tasks if task_id not in self._wanted])
         self._take_over_missing()
+        self.standbys.open_missing()
         self._failpoints.hit("after_assign")
 
     def release(self, task_ids: Iterable[TaskId]) -> None:
-        """Commit tasks and close them cleanly."""
+        """Commit tasks and close them cleanly, or make copies of them where copies are wanted."""
         leaving = [self._tasks[task_id] for task_id in task_ids]
         if not leaving:
             return
@@ -115,11 +153,24 @@ class TaskManager:
         self._commit.commit(self.running)
         for task in leaving:
             self._forget(task)
-            self._close(task)
+            if task.task_id in self.standbys.wanted:
+                self._make_standby(task)
+            else:
+                self._close(task)
+
+    def _make_standby(self, task: StreamTask) -> None:
+        del self._tasks[task.task_id]
+        try:
+            task.suspend()
+        except BaseException:
+            self._close_stores(task)
+            raise
+        self.standbys.adopt(task.task_id, task.detach())
 
     def drop_all(self) -> None:
-        """Somebody else may own the tasks by now: close them without committing anything."""
+        """Somebody else may own the tasks by now: close them without committing anything. Copies are nobody's, and stay."""
         self._wanted = frozenset()
+        self._locked.clear()
         self._discard_all()
 
     def abandon(self) -> None:
@@ -147,7 +198,7 @@ class TaskManager:
             self._close(task)
 
     def _take_over_missing(self) -> None:
-        task_ids = sorted(self._wanted - self._tasks.keys())
+        task_ids = sorted(self._wanted - self._tasks.keys() - self._locked)
         if not task_ids:
             return
         self._commit.open()
@@ -155,20 +206,28 @@ class TaskManager:
         committed = self._offsets.committed([p for partitions in inputs.values() for p in partitions])
         for task_id in task_ids:
             self._committed[task_id] = {p: committed[p] for p in inputs[task_id] if p in committed}
+            self._start_unless_locked(task_id)
+
+    def _start_unless_locked(self, task_id: TaskId) -> None:
+        """Another StreamThread of this process may not have closed its copy of the task yet; then `restore` tries again."""
+        self._locked.discard(task_id)
+        try:
             self._start(task_id)
+        except TaskLockedError:
+            self._locked.add(task_id)
 
     def _start(self, task_id: TaskId) -> None:
         try:
-            task = self._open(task_id)
+            task = self._open(task_id, self.standbys.promote(task_id))
         except StoreDamagedError as error:
             self._wipe(task_id, error)
-            task = self._open(task_id)
+            task = self._open(task_id, None)
         self._tasks[task_id] = task
         committed = {p: offset.offset for p, offset in self._committed[task_id].items()}
         self._updater.add(task, UpdateKind.ACTIVE, committed)
 
-    def _open(self, task_id: TaskId) -> StreamTask:
-        task = self._factory.create(task_id, self._commit.producer, self._consumer.lag_records)
+    def _open(self, task_id: TaskId, engines: StoreEngines | None) -> StreamTask:
+        task = self._factory.create(task_id, self._commit.producer, self._consumer.lag_records, engines)
         try:
             task.initialize()
         except BaseException:
@@ -198,6 +257,7 @@ class TaskManager:
         log.warning("task corrupted, its state is wiped and restored", task=str(task_id), error=str(error))
         self._counts.corrupted_tasks += 1
         self._factory.wipe(task_id)
+        self.has_lost_state |= task_id in self._wanted
 
     # restoring
 
@@ -207,7 +267,15 @@ class TaskManager:
         for task in restored:
             self._run(self._tasks[task.task_id])
         for task, error in self._updater.take_failed():
-            self._on_failed_restore(self._tasks[task.task_id], error)
+            if not isinstance(error, TaskCorruptedError):
+                raise error
+            if isinstance(task, StandbyTask):
+                self.standbys.restart(task, error)
+            else:
+                self._on_corrupted(self._tasks[task.task_id], error)
+        for task_id in list(self._locked):
+            self._start_unless_locked(task_id)
+        self.standbys.open_missing()
         return bool(restored)
 
     def _run(self, task: StreamTask) -> None:
@@ -237,9 +305,7 @@ class TaskManager:
             hint="set the group's offsets first, or let the source begin at earliest or latest",
         )
 
-    def _on_failed_restore(self, task: StreamTask, error: StreamsError) -> None:
-        if not isinstance(error, TaskCorruptedError):
-            raise error
+    def _on_corrupted(self, task: StreamTask, error: TaskCorruptedError) -> None:
         committed = self._committed[task.task_id]
         self._discard(task)
         self._close(task)
@@ -308,8 +374,11 @@ class TaskManager:
     # letting go
 
     def close(self) -> None:
-        """No task is left: close what restored them."""
-        self._updater.close()
+        """No active task is left: close the copies, and what has restored them."""
+        try:
+            self.standbys.close_all()
+        finally:
+            self._updater.close()
 
     def _forget(self, task: StreamTask) -> None:
         """No more records for a task."""
@@ -341,11 +410,11 @@ class TaskManager:
             self._close_stores(task)  # a database that stays open could not be opened again
         log.info("task closed", task=str(task.task_id))
 
-    @staticmethod
-    def _close_stores(task: StreamTask) -> None:
+    def _close_stores(self, task: StreamTask) -> None:
         """A disk that takes no more must not keep the other tasks from being closed. Nothing is lost by it: what was not
         written is restored from the changelogs, because the offset that goes with it was not written either.
         """
+        self._factory.note_state(task)
         try:
             task.close()
         except StateStoreError as error:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from streamfleet.changelog.progress import TaskProgress
+from streamfleet.changelog.progress import TaskProgress, UpdateKind
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.ports import Consumer
 from streamfleet.task.stream_task import StreamTask
@@ -47,11 +47,26 @@ class TaskStatus(msgspec.Struct, frozen=True):
     restore: RestoreStatus | None
 
 
+class StandbyStatus(msgspec.Struct, frozen=True):
+    """A copy of a task's state. `lag_records` counts changelog offsets, and is None until something was fetched. The rate is that
+    at which it catches up, the mean since this was first seen; a copy that does not catch up has no estimate.
+    """
+
+    id: str
+    kind: str
+    """standby, or warmup: then it is to become active here."""
+    lag_records: int | None
+    restored_records: int
+    records_per_second: float | None
+    eta_seconds: float | None
+
+
 class ThreadStatus(msgspec.Struct, frozen=True):
     name: str
     phase: str
     written_at_ms: int
     tasks: tuple[TaskStatus, ...] = ()
+    standbys: tuple[StandbyStatus, ...] = ()
 
 
 class StatusWriter:
@@ -65,12 +80,25 @@ class StatusWriter:
 
     def write(self, phase: str, now_ms: int) -> ThreadStatus:
         restoring = {progress.task_id: progress for progress in self._tasks.restoring()}
-        self._began = {task_id: began for task_id, began in self._began.items() if task_id in restoring}
+        copies = self._tasks.standbys.progress()
+        self._began = {
+            task_id: began for task_id, began in self._began.items() if task_id in restoring or task_id in copies
+        }
         tasks = tuple(
             self._task(task, self._tasks.inputs_of(task), restoring.get(task.task_id), now_ms)
             for _, task in sorted(self._tasks.tasks.items())
         )
-        return ThreadStatus(self._name, phase, now_ms, tasks)
+        standbys = tuple(
+            self._standby(task_id, kind, copies.get(task_id), now_ms)
+            for task_id, kind in sorted(self._tasks.standbys.wanted.items())
+        )
+        return ThreadStatus(self._name, phase, now_ms, tasks, standbys)
+
+    def _standby(self, task_id: TaskId, kind: UpdateKind, progress: TaskProgress | None, now_ms: int) -> StandbyStatus:
+        if progress is None or progress.remaining is None:
+            return StandbyStatus(str(task_id), kind.value, None, 0, None, None)
+        rate, eta = self._pace(task_id, progress.remaining, now_ms)
+        return StandbyStatus(str(task_id), kind.value, progress.remaining, progress.restored_records, rate, eta)
 
     def _task(
         self, task: StreamTask, inputs: Sequence[TopicPartition], progress: TaskProgress | None, now_ms: int
@@ -92,13 +120,15 @@ class StatusWriter:
 
     def _restore(self, task_id: TaskId, progress: TaskProgress, now_ms: int) -> RestoreStatus:
         remaining = progress.remaining or 0
+        rate, eta = self._pace(task_id, remaining, now_ms)
+        return RestoreStatus(remaining, progress.restored_records, rate, eta)
+
+    def _pace(self, task_id: TaskId, remaining: int, now_ms: int) -> tuple[float | None, float | None]:
+        """Records per second by which less is left, and seconds until nothing is."""
         began_ms, remaining_then = self._began.setdefault(task_id, (now_ms, remaining))
         elapsed_seconds = (now_ms - began_ms) / 1000
         done = remaining_then - remaining
-        rate = done / elapsed_seconds if done > 0 and elapsed_seconds > 0 else None
-        return RestoreStatus(
-            remaining_records=remaining,
-            restored_records=progress.restored_records,
-            records_per_second=None if rate is None else round(rate, 1),
-            eta_seconds=None if rate is None else round(remaining / rate, 1),
-        )
+        if done <= 0 or elapsed_seconds <= 0:
+            return None, None
+        rate = done / elapsed_seconds
+        return round(rate, 1), round(remaining / rate, 1)

@@ -79,6 +79,15 @@ METRICS = (
         "Changelog offsets a restoring task has still to read; gone when it runs.",
     ),
     MetricSpec(
+        "standby_tasks", "gauge", ("kind",), "Copies of other processes' tasks that are kept here: standby or warmup."
+    ),
+    MetricSpec(
+        "standby_lag_records",
+        "gauge",
+        ("task", "kind"),
+        "Changelog offsets that a copy is behind its active task, as of the last fetch.",
+    ),
+    MetricSpec(
         "corrupted_tasks_total",
         "counter",
         ("thread",),

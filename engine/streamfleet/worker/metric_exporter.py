@@ -18,6 +18,7 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
+from streamfleet.changelog.progress import UpdateKind
 from streamfleet.kafka_streams.states import ClientState
 from streamfleet.metrics import LatencyHistogram, Sample
 from streamfleet.task.phases import TaskPhase
@@ -63,6 +64,9 @@ class MetricExporter(Collector):
             yield Sample("threads", {"phase": thread_phase.value}, phases[thread_phase.value])
         for task_phase in TaskPhase:
             yield Sample("tasks", {"phase": task_phase.value}, task_phases[task_phase.value])
+        kinds = Counter(standby.kind for thread in threads for standby in thread.standbys)
+        for kind in (UpdateKind.STANDBY, UpdateKind.WARMUP):
+            yield Sample("standby_tasks", {"kind": kind.value}, kinds[kind.value])
         for thread in threads:
             yield Sample("last_step_age_seconds", {"thread": thread.name}, app.step_age_ms(thread) / 1000)
             yield from _of_tasks(thread)
@@ -71,6 +75,9 @@ class MetricExporter(Collector):
 def _of_tasks(thread: ThreadStatus) -> Iterator[Sample]:
     uncommitted = sum(task.uncommitted_bytes for task in thread.tasks)
     yield Sample("uncommitted_bytes", {"thread": thread.name}, uncommitted)
+    for standby in thread.standbys:
+        if standby.lag_records is not None:
+            yield Sample("standby_lag_records", {"task": standby.id, "kind": standby.kind}, standby.lag_records)
     for task in thread.tasks:
         if task.restore is not None:
             yield Sample("restore_remaining_records", {"task": task.id}, task.restore.remaining_records)

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from streamfleet.changelog.listeners import StandbyUpdateListener, StateRestoreListener, SuspendReason
+from streamfleet.changelog.listeners import StandbyUpdateListener, StateRestoreListener, SuspendReason, UpdateListeners
 from streamfleet.changelog.progress import UpdateKind
 from streamfleet.changelog.restore_rate import RestoreRate
 from streamfleet.changelog.state_updater import StateUpdater
@@ -420,7 +420,7 @@ class Heard(StateRestoreListener, StandbyUpdateListener):
 
 def test_listeners_hear_start_batches_and_end_in_order():
     heard = Heard()
-    restore(Log(last=4), Task(), restore_listener=heard)
+    restore(Log(last=4), Task(), listeners=UpdateListeners(restore=heard))
     assert heard.calls == [
         ("start", LOG, "s", 0, 5),
         ("batch", LOG, "s", 2, 3),
@@ -431,7 +431,7 @@ def test_listeners_hear_start_batches_and_end_in_order():
 
 def test_a_restore_that_is_cut_short_is_suspended_not_ended():
     heard, task = Heard(), Task()
-    _, updater = restore(Log(last=9), task, steps=1, restore_listener=heard)
+    _, updater = restore(Log(last=9), task, steps=1, listeners=UpdateListeners(restore=heard))
     updater.remove([task.task_id])
     assert heard.calls[-1] == ("suspended", LOG, "s", 3)
 
@@ -439,7 +439,7 @@ def test_a_restore_that_is_cut_short_is_suspended_not_ended():
 @pytest.mark.parametrize("reason", list(SuspendReason))
 def test_the_listener_of_copies_hears_why_one_is_given_up(reason):
     heard, task = Heard(), Task()
-    _, updater = restore(Log(last=4), task, kind=UpdateKind.STANDBY, standby_listener=heard)
+    _, updater = restore(Log(last=4), task, kind=UpdateKind.STANDBY, listeners=UpdateListeners(standby=heard))
     updater.remove([task.task_id], reason)
     assert heard.calls == [
         ("start", LOG, "s", 0),
@@ -455,4 +455,4 @@ def test_a_listener_that_raises_ends_the_updater():
             raise ValueError("boom")
 
     with pytest.raises(StreamsError, match="on_batch_restored raised.*boom"):
-        restore(Log(last=4), Task(), restore_listener=Raising())
+        restore(Log(last=4), Task(), listeners=UpdateListeners(restore=Raising()))

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from streamfleet.changelog.progress import UpdateKind
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.task.phases import TaskPhase
 from streamfleet.thread.thread_status import StatusWriter
@@ -35,6 +36,11 @@ class Tasks:
     def __init__(self):
         self.tasks = {TaskId(0, 1): Task(1, TaskPhase.RUNNING), TaskId(0, 0): Task(0, TaskPhase.RUNNING)}
         self.progress = []
+        self.wanted, self.copies = {}, {}
+
+    @property
+    def standbys(self):
+        return SimpleNamespace(wanted=self.wanted, progress=lambda: self.copies)
 
     def inputs_of(self, task):
         return [TopicPartition("words", task.task_id.partition)] if task.phase is TaskPhase.RUNNING else []
@@ -89,3 +95,14 @@ def test_a_second_restore_of_a_task_begins_with_no_rate(writer, tasks):
     writer.write("running", 1000)
     restoring(tasks, remaining=800, restored=0)
     assert writer.write("assigned", 2000).tasks[0].restore.records_per_second is None
+
+
+def test_copies_tell_their_lag_and_when_they_will_have_caught_up(writer, tasks):
+    task_id = TaskId(1, 0)
+    tasks.wanted = {task_id: UpdateKind.WARMUP, TaskId(1, 1): UpdateKind.STANDBY}
+    tasks.copies = {task_id: SimpleNamespace(remaining=900, restored_records=100)}
+    writer.write("running", 0)
+    tasks.copies = {task_id: SimpleNamespace(remaining=300, restored_records=700)}
+    [warmup, standby] = writer.write("running", 2000).standbys
+    assert (warmup.kind, warmup.lag_records, warmup.records_per_second, warmup.eta_seconds) == ("warmup", 300, 300, 1.0)
+    assert (standby.id, standby.kind, standby.lag_records) == ("1_1", "standby", None)

@@ -4,7 +4,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamfleet.kafka_streams.states import ClientState
-from streamfleet.thread.thread_status import InputStatus, RestoreStatus, TaskStatus, ThreadStatus
+from streamfleet.thread.thread_status import InputStatus, RestoreStatus, StandbyStatus, TaskStatus, ThreadStatus
 from streamfleet.worker.metric_catalogue import METRICS, PREFIX
 from streamfleet.worker.metric_exporter import MetricExporter
 
@@ -28,7 +28,8 @@ def busy(streams):
     streams.state = ClientState.RUNNING
     restoring = TaskStatus("1_0", "restoring", 0, (), RestoreStatus(40, 2, None, None))
     running = TaskStatus("0_0", "running", 30, (InputStatus("words", 0, 5, 7), InputStatus("more", 0, 5, None)), None)
-    streams.statuses = [ThreadStatus("shop-0", "running", NOW_MS, (running, restoring))]
+    copy = StandbyStatus("1_1", "warmup", 12, 3, None, None)
+    streams.statuses = [ThreadStatus("shop-0", "running", NOW_MS, (running, restoring), (copy,))]
     counts = streams.metrics().thread("shop-0")
     counts.add_processed(0, 100)
     counts.add_processed(0, 20)

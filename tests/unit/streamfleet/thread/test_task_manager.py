@@ -1,0 +1,232 @@
+"""TaskManager: tasks that come, go, and turn from active to copy and back, on real databases and a pretended cluster."""
+
+import shutil
+
+import pytest
+
+from streamfleet.changelog.listeners import StandbyUpdateListener, StateRestoreListener, SuspendReason
+from streamfleet.changelog.progress import UpdateKind
+from streamfleet.errors import StateStoreError
+from streamfleet.ids import TaskId, TopicPartition
+from streamfleet.task.phases import TaskPhase
+
+TASK = TaskId(0, 0)
+CHANGELOG = TopicPartition("app-counts-changelog", 0)
+
+
+def lag(member):
+    return member.tasks.standbys.progress()[TASK].remaining
+
+
+def test_a_standby_follows_the_active_task_of_another_process(member):
+    first, second = member("first"), member("second")
+    first.assign(active=[0])
+    second.assign(standby=[0])
+    first.process(b"a", b"b", b"a")
+    assert lag(second) == 0 and second.updater.progress()[0].positions == {CHANGELOG: 0}
+    second.step()
+    assert second.count_of("a") == 2
+    assert lag(second) == 0 and not second.tasks.tasks
+
+
+def test_a_standby_becomes_active_with_its_database_open_and_restores_only_the_tail(member, opens):
+    first, second = member("first"), member("second")
+    first.assign(active=[0])
+    second.assign(standby=[0])
+    first.process(b"a", b"b")
+    second.step()
+    first.process(b"a")  # the tail that the standby has not seen
+    first.assign(active=[])
+    opened = list(opens)
+    restored = second.updater._counts.restored_records
+    second.assign(active=[0])
+    assert opens == opened
+    assert second.updater._counts.restored_records - restored == 1
+    assert second.tasks.tasks[TASK].phase is TaskPhase.RUNNING
+    second.process(b"a")
+    assert second.count_of("a") == 3
+
+
+def test_an_active_task_becomes_a_standby_with_its_database_open(member, opens):
+    first, second = member("first"), member("second")
+    first.assign(active=[0])
+    first.process(b"a")
+    opened = list(opens)
+    first.assign(standby=[0])
+    assert opens == opened and not first.tasks.tasks
+    second.assign(active=[0])
+    second.process(b"a")
+    first.step()
+    assert first.count_of("a") == 2
+    first.assign(active=[0])
+    assert opens.count(first.factory.task_directory(TASK)) == 1
+    assert first.count_of("a") == 2
+
+
+def test_a_task_that_is_still_restored_can_become_a_standby(member, opens):
+    first = member("first")
+    for number in range(5):
+        first.cluster.write(*CHANGELOG, b"k%d" % number, (1).to_bytes(8, "big"))
+    first.updater.pause(True)
+    first.assign(active=[0])
+    first.assign(standby=[0])
+    first.updater.pause(False)
+    first.step()
+    assert first.count_of("k4") == 1 and len(opens) == 1
+
+
+def test_a_standby_that_is_not_wanted_any_more_is_closed_and_its_state_stays(member):
+    first = member("first")
+    first.cluster.write(*CHANGELOG, b"a", (7).to_bytes(8, "big"))
+    first.assign(standby=[0])
+    first.assign()
+    assert not first.tasks.standbys.tasks and not first.restore_consumer.positions
+    assert list(first.factory.inventory.offset_sums().values()) == [1]
+    first.cluster.topics[CHANGELOG].append((b"b", (1).to_bytes(8, "big")))
+    first.assign(standby=[0])
+    assert first.count_of("a") == 7 and first.updater._counts.restored_records == 2
+
+
+def test_losing_the_group_drops_active_tasks_and_keeps_copies(member):
+    first = member("first")
+    first.assign(active=[1], standby=[0])
+    first.tasks.drop_all()
+    assert not first.tasks.tasks and first.tasks.standbys.tasks
+    first.cluster.write(*CHANGELOG, b"a", (7).to_bytes(8, "big"))
+    first.step()
+    assert first.count_of("a") == 7
+
+
+def test_warm_ups_are_warm_when_all_of_them_are_near_enough(member):
+    first = member("first")
+    for number in range(20):
+        first.cluster.write(*CHANGELOG, b"k%d" % number, (1).to_bytes(8, "big"))
+    first.updater.pause(True)
+    first.assign(warmup=[0, 1])
+    assert not first.tasks.standbys.are_warm(5)
+    first.updater.pause(False)
+    first.step()
+    assert first.tasks.standbys.are_warm(5)
+    assert first.tasks.standbys.wanted == {TASK: UpdateKind.WARMUP, TaskId(0, 1): UpdateKind.WARMUP}
+    first.assign(standby=[0])
+    assert not first.tasks.standbys.are_warm(5)  # there is none any more
+
+
+def test_a_corrupted_standby_is_wiped_alone_and_begins_anew(member):
+    first = member("first")
+    for number in range(4):
+        first.cluster.write(*CHANGELOG, b"k%d" % number, (1).to_bytes(8, "big"))
+    first.assign(active=[1], standby=[0])
+    first.assign(active=[1])
+    first.cluster.truncate(*CHANGELOG, 6)
+    first.cluster.topics[CHANGELOG] += [(b"new", (1).to_bytes(8, "big"))] * 3
+    first.assign(active=[1], standby=[0])
+    assert first.count_of("k0") is None and first.count_of("new") == 1
+    assert first.tasks.tasks[TaskId(0, 1)].phase is TaskPhase.RUNNING
+    assert not first.tasks.has_lost_state  # nobody's active task was concerned
+
+
+def test_a_corrupted_active_task_is_told_so_that_a_standby_can_take_over(member):
+    first = member("first")
+    first.assign(active=[0])
+    first.process(b"a", b"b")
+    first.assign()
+    first.cluster.truncate(*CHANGELOG, 5)
+    first.cluster.topics[CHANGELOG] += [(b"new", (1).to_bytes(8, "big"))] * 4
+    first.assign(active=[0])
+    assert first.tasks.has_lost_state
+
+
+def test_two_threads_of_a_process_hand_a_task_over_without_touching_it_together(member):
+    one, other = member("same"), member("same")
+    one.assign(standby=[0])
+    other.assign(active=[0])  # its plan came earlier than that of the thread that has the copy
+    assert not other.tasks.tasks and other.tasks.owned == {TASK} and not other.tasks.all_running
+    one.assign()
+    other.step()
+    assert other.tasks.tasks[TASK].phase is TaskPhase.RUNNING and other.tasks.all_running
+
+
+def test_a_copy_that_another_thread_still_has_is_opened_when_it_lets_go(member):
+    one, other = member("same"), member("same")
+    one.assign(active=[0])
+    other.assign(standby=[0])
+    assert not other.tasks.standbys.tasks
+    one.assign()
+    other.step()
+    assert TASK in other.tasks.standbys.tasks
+
+
+def test_the_offset_sums_of_open_tasks_are_how_far_they_are(member):
+    first = member("first")
+    first.cluster.write(*CHANGELOG, b"a", (7).to_bytes(8, "big"))
+    first.assign(active=[1], standby=[0])
+    assert first.tasks.offset_sums() == {TaskId(0, 1): 0, TASK: 1}
+
+
+def test_a_damaged_standby_is_wiped_when_it_is_opened(member):
+    first = member("first")
+    first.cluster.write(*CHANGELOG, b"a", (7).to_bytes(8, "big"))
+    first.assign(standby=[0])
+    first.assign()
+    directory = first.factory.task_directory(TASK)
+    for manifest in directory.glob("MANIFEST*"):
+        manifest.unlink()
+    first.assign(standby=[0])
+    assert first.count_of("a") == 7
+
+
+def test_a_disk_that_fails_under_a_copy_is_not_hidden(member, monkeypatch):
+    first = member("first")
+    first.assign(standby=[0])
+    task = first.tasks.standbys.tasks[TASK]
+
+    def fails(*_):
+        raise StateStoreError("cannot write: no space")
+
+    monkeypatch.setattr(task, "restore", fails)
+    first.cluster.write(*CHANGELOG, b"a", (7).to_bytes(8, "big"))
+    with pytest.raises(StateStoreError, match="no space"):
+        first.step()
+
+
+class Heard(StateRestoreListener, StandbyUpdateListener):
+    def __init__(self):
+        self.calls = []
+
+    def on_restore_start(self, partition, store, *_):
+        self.calls.append(("restore start", store))
+
+    def on_restore_end(self, partition, store, total):
+        self.calls.append(("restore end", store, total))
+
+    def on_update_start(self, partition, store, at):
+        self.calls.append(("update start", store, at))
+
+    def on_update_suspended(self, partition, store, at, end, reason):
+        self.calls.append(("update suspended", store, at, reason))
+
+
+def test_listeners_hear_a_promotion_in_order(member):
+    heard = Heard()
+    first = member("first", heard=heard)
+    first.cluster.write(*CHANGELOG, b"a", (7).to_bytes(8, "big"))
+    first.assign(standby=[0])
+    first.cluster.write(*CHANGELOG, b"b", (7).to_bytes(8, "big"))
+    first.assign(active=[0])
+    assert heard.calls == [
+        ("update start", "counts", 0),
+        ("update suspended", "counts", 1, SuspendReason.PROMOTED),
+        ("restore start", "counts"),
+        ("restore end", "counts", 1),
+    ]
+
+
+def test_state_that_was_removed_by_hand_is_restored(member):
+    first = member("first")
+    first.assign(active=[0])
+    first.process(b"a")
+    first.assign()
+    shutil.rmtree(first.factory.task_directory(TASK))
+    first.assign(active=[0])
+    assert first.count_of("a") == 1
