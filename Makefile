@@ -67,6 +67,7 @@ e2e: setup ## the long sets on a real broker: ten seeds, both guarantees, defect
 
 bench: setup ## how fast state is restored: a million keys from a changelog, on a broker of its own
 	@echo "== bench: restore"; $(PY) tests/bench/restore_rate.py
+	@echo "== bench: definitions"; $(PY) tests/bench/definitions.py
 
 record: setup ## record random scenarios with Java Kafka Streams and compare (Java 17, Maven); SEED=1 COUNT=100
 	@rm -rf build/fuzz && $(PY) tests/conformance/recorder/generate.py build/fuzz/in --seed $(or $(SEED),1) --count $(or $(COUNT),100)
@@ -74,7 +75,7 @@ record: setup ## record random scenarios with Java Kafka Streams and compare (Ja
 	@$(PY) tests/conformance/run.py build/fuzz/out
 
 lock: setup ## resolve pyproject.toml anew into requirements.lock (after changing dependencies)
-	@echo "== lock"; $(VENV)/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	@echo "== lock"; $(VENV)/bin/uv pip compile pyproject.toml --extra dev --extra platform --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade --output-file requirements.lock
 	@! grep -nE '://|--(extra-)?index-url|--find-links' requirements.lock || { echo "requirements.lock must not carry addresses"; exit 1; }
 

@@ -4,9 +4,11 @@ what a developer writes     StreamsBuilder, KStream, KTable, windows, Materializ
 the level below             Topology, Processor, Record, contexts, handlers, extractors      (topology/, processor/)
 bytes and values            serdes                                                           (serdes/)
 settings and errors         StreamsConfig, StreamsError and its tree                         (config.py, errors.py)
+for tools                   check_setting, is_secret                                         (worker/)
 trying it without a broker  streamfleet.testing.TopologyTestDriver                           (testing/)
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from streamfleet import serdes
@@ -104,6 +106,8 @@ from streamfleet.topology.topology import Topology
 
 if TYPE_CHECKING:
     from streamfleet.kafka_streams import ClientState, KafkaStreams, UncaughtResponse
+    from streamfleet.worker.config_file import check_setting
+    from streamfleet.worker.secrets import is_secret
 
 __all__ = [
     "ApplicationShutdownError",
@@ -197,15 +201,25 @@ __all__ = [
     "WallclockTimestampExtractor",
     "WindowStore",
     "Windowed",
+    "check_setting",
     "dead_letter",
+    "is_secret",
     "serdes",
 ]
 
 
+_LATER = {
+    "ClientState": "streamfleet.kafka_streams",
+    "KafkaStreams": "streamfleet.kafka_streams",
+    "UncaughtResponse": "streamfleet.kafka_streams",
+    "check_setting": "streamfleet.worker.config_file",
+    "is_secret": "streamfleet.worker.secrets",
+}
+
+
 def __getattr__(name: str) -> Any:
     """What runs an app on a cluster loads the Kafka clients; declaring and testing one needs none of them."""
-    if name in ("ClientState", "KafkaStreams", "UncaughtResponse"):
-        from streamfleet import kafka_streams
-
-        return getattr(kafka_streams, name)
+    if name in _LATER:
+        value = globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,6 +23,7 @@ import yaml
 from streamfleet import serdes
 from streamfleet.config import StreamsConfig
 from streamfleet.errors import ConfigError
+from streamfleet.kafka.client_settings import ClientSettings
 from streamfleet.processor import timestamps
 
 SERDES: Mapping[str, Callable[[], Any]] = {
@@ -95,6 +96,15 @@ def parse_settings(text: str, environment: Mapping[str, str]) -> dict[str, Any]:
             "the configuration has no settings", hint="write name: value lines, such as application.id: orders"
         )
     return {str(name): _value(str(name), value, environment) for name, value in document.items()}
+
+
+def check_setting(name: str, value: Any) -> None:
+    """Raises ConfigError unless a file may say this. For tools that hold settings but not the rest of a configuration."""
+    if name == "application.id":
+        StreamsConfig(application_id=_value(name, value, {}))
+        return
+    config = StreamsConfig.from_mapping({"application.id": "any", name: _value(name, value, {})})
+    ClientSettings.from_mapping({"bootstrap.servers": "any:1", **config.client_settings})
 
 
 def _value(name: str, value: Any, environment: Mapping[str, str]) -> Any:

@@ -1,0 +1,1 @@
+"""What an app and a fleet are: pure, frozen values. Reading them from files is definitions/."""

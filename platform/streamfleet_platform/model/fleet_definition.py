@@ -1,0 +1,122 @@
+"""The fleet, as fleet.yaml declares it: clusters, runtime, tiers, budgets. Owned by those who run the fleet, not by apps."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from streamfleet_platform.model.app_policies import SecretReference, Setting
+from streamfleet_platform.model.names import Name, VariableName
+from streamfleet_platform.model.quantities import Bytes, DurationMs
+from streamfleet_platform.model.section import Section, refusal, shown
+
+_HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*|\[[0-9a-fA-F:]+\])"
+BROKERS_PATTERN = rf"^{_HOST}:[0-9]{{1,5}}(?:,{_HOST}:[0-9]{{1,5}})*$"
+
+
+def _brokers(value: str) -> str:
+    for address in value.split(","):
+        host, _, port = address.rpartition(":")
+        if not 1 <= int(port) <= 65_535:
+            raise refusal(f"{shown(address)} is not a broker", "ports go from 1 to 65535")
+        try:
+            is_link_local = ipaddress.ip_address(host.strip("[]")).is_link_local
+        except ValueError:  # a name
+            is_link_local = False
+        if is_link_local:
+            raise refusal(
+                f"{shown(address)} is a link-local address", "name a broker by an address that others see too"
+            )
+    return value
+
+
+Brokers = Annotated[str, Field(max_length=1000, pattern=BROKERS_PATTERN), AfterValidator(_brokers)]
+
+
+class Cluster(Section):
+    """A Kafka cluster that apps name."""
+
+    bootstrap: Brokers
+    """Brokers to begin with, as host:port,host:port."""
+    config: Mapping[str, Setting] = {}
+    """Settings of the Kafka clients of all apps on it, by librdkafka's names. `${NAME}` takes a secret."""
+    secrets: Mapping[Name, SecretReference] = {}
+    allow_insecure: bool = False
+    """Lets `config` switch the verification of certificates off. For development."""
+
+
+class Runtime(Section):
+    """Where workers run."""
+
+    kind: Literal["local", "kubernetes"] = "local"
+
+
+class Follow(Section):
+    """Acting on Git by itself. Without it only `apply` acts."""
+
+    branch: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$")]
+    every: DurationMs = 60_000
+    apply: Literal["plan", "auto"] = "plan"
+
+
+class Tier(Section):
+    """A class of apps that share defaults."""
+
+    priority: Annotated[int, Field(ge=0, le=1000)] = 50
+    """Who restores first when the budget is short: higher before lower."""
+    defaults: Mapping[str, Any] = {}
+    """Values of an app's `spec`, for apps of this tier."""
+
+
+class RestoreBudget(Section):
+    """What restoring may cost a cluster, over all apps."""
+
+    bytes_per_second: Bytes | None = None
+    concurrent: Annotated[int, Field(ge=1)] | None = None
+
+
+class Budgets(Section):
+    """What the apps of the fleet share."""
+
+    restore: RestoreBudget = RestoreBudget()
+    slots: Annotated[int, Field(ge=1)] | None = None
+    """Workers of all apps together."""
+
+
+class FleetSecrets(Section):
+    """What apps may refer to."""
+
+    env: tuple[VariableName, ...] = ()
+    """Environment variables of the runtime that apps may name; no others."""
+
+
+class FleetMetadata(Section):
+    """Which fleet it is."""
+
+    name: Name
+
+
+class FleetSpec(Section):
+    """What the fleet has."""
+
+    clusters: Annotated[Mapping[Name, Cluster], Field(min_length=1)]
+    runtime: Runtime = Runtime()
+    follow: Follow | None = None
+    secrets: FleetSecrets = FleetSecrets()
+    defaults: Mapping[str, Any] = {}
+    """Values of `spec` for all apps."""
+    tiers: Mapping[Name, Tier] = {}
+    """Changes to the built-in tiers, and tiers of your own."""
+    budgets: Budgets = Budgets()
+
+
+class FleetDefinition(Section):
+    """fleet.yaml."""
+
+    api_version: Literal["streamfleet/v1"]
+    kind: Literal["Fleet"]
+    metadata: FleetMetadata
+    spec: FleetSpec
