@@ -3,6 +3,7 @@
 what a developer writes     StreamsBuilder, KStream, KTable, windows, Materialized, Stores   (dsl/, state/)
 the level below             Topology, Processor, Record, contexts, handlers, extractors      (topology/, processor/)
 bytes and values            serdes                                                           (serdes/)
+reading state from outside  KeyQuery, RangeQuery, ..., StateQueryRequest, QueryResult        (query/)
 settings and errors         StreamsConfig, StreamsError and its tree                         (config.py, errors.py)
 for tools                   check_setting, is_secret                                         (worker/)
 trying it without a broker  streamfleet.testing.TopologyTestDriver                           (testing/)
@@ -38,6 +39,7 @@ from streamfleet.errors import (
     StreamsError,
     TaskCorruptedError,
     TimestampError,
+    TooManyQueriesError,
     TopologyError,
 )
 from streamfleet.ids import TaskId, TopicPartition
@@ -106,6 +108,19 @@ from streamfleet.topology.topology import Topology
 
 if TYPE_CHECKING:
     from streamfleet.kafka_streams import ClientState, KafkaStreams, UncaughtResponse
+    from streamfleet.query.hosts import KeyQueryMetadata
+    from streamfleet.query.lags import LagInfo
+    from streamfleet.query.position import Position
+    from streamfleet.query.queries import (
+        KeyQuery,
+        RangeQuery,
+        TimestampedKeyQuery,
+        TimestampedRangeQuery,
+        WindowKeyQuery,
+        WindowRangeQuery,
+    )
+    from streamfleet.query.request import IsolationLevel, StateQueryRequest
+    from streamfleet.query.results import FailureReason, QueryResult, StateQueryResult
     from streamfleet.worker.config_file import check_setting
     from streamfleet.worker.secrets import is_secret
 
@@ -124,6 +139,7 @@ __all__ = [
     "ExtractRecordMetadataTimestamp",
     "FailOnInvalidTimestamp",
     "FailProduction",
+    "FailureReason",
     "FixedKeyProcessor",
     "FixedKeyProcessorContext",
     "FixedKeyRecord",
@@ -132,12 +148,16 @@ __all__ = [
     "HandlerResult",
     "Headers",
     "InternalTopic",
+    "IsolationLevel",
     "KGroupedStream",
     "KGroupedTable",
     "KStream",
     "KTable",
     "KafkaStreams",
+    "KeyQuery",
+    "KeyQueryMetadata",
     "KeyValueStore",
+    "LagInfo",
     "LogAndContinueDeserialization",
     "LogAndContinueProcessing",
     "LogAndFailDeserialization",
@@ -145,6 +165,7 @@ __all__ = [
     "LogAndSkipOnInvalidTimestamp",
     "Materialized",
     "OptionError",
+    "Position",
     "ProcessingError",
     "ProcessingHandler",
     "Processor",
@@ -154,6 +175,8 @@ __all__ = [
     "ProductionError",
     "ProductionHandler",
     "PunctuationType",
+    "QueryResult",
+    "RangeQuery",
     "RawRecord",
     "Record",
     "RecordContext",
@@ -167,6 +190,8 @@ __all__ = [
     "SessionWindows",
     "SlidingWindows",
     "StandbyUpdateListener",
+    "StateQueryRequest",
+    "StateQueryResult",
     "StateRestoreListener",
     "StateStore",
     "StateStoreError",
@@ -186,8 +211,11 @@ __all__ = [
     "TimeWindows",
     "TimestampError",
     "TimestampExtractor",
+    "TimestampedKeyQuery",
     "TimestampedKeyValueStore",
+    "TimestampedRangeQuery",
     "TimestampedWindowStore",
+    "TooManyQueriesError",
     "TopicPartition",
     "Topology",
     "TopologyDescription",
@@ -199,6 +227,8 @@ __all__ = [
     "ValueAndTimestamp",
     "ValueTransformer",
     "WallclockTimestampExtractor",
+    "WindowKeyQuery",
+    "WindowRangeQuery",
     "WindowStore",
     "Windowed",
     "check_setting",
@@ -214,6 +244,20 @@ _LATER = {
     "UncaughtResponse": "streamfleet.kafka_streams",
     "check_setting": "streamfleet.worker.config_file",
     "is_secret": "streamfleet.worker.secrets",
+    "KeyQueryMetadata": "streamfleet.query.hosts",
+    "LagInfo": "streamfleet.query.lags",
+    "Position": "streamfleet.query.position",
+    "KeyQuery": "streamfleet.query.queries",
+    "RangeQuery": "streamfleet.query.queries",
+    "TimestampedKeyQuery": "streamfleet.query.queries",
+    "TimestampedRangeQuery": "streamfleet.query.queries",
+    "WindowKeyQuery": "streamfleet.query.queries",
+    "WindowRangeQuery": "streamfleet.query.queries",
+    "IsolationLevel": "streamfleet.query.request",
+    "StateQueryRequest": "streamfleet.query.request",
+    "FailureReason": "streamfleet.query.results",
+    "QueryResult": "streamfleet.query.results",
+    "StateQueryResult": "streamfleet.query.results",
 }
 
 

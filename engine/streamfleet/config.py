@@ -235,6 +235,10 @@ class StreamsConfig:
     """True: a process says when its tasks are ready to move there; false: they wait for the next probing rebalance."""
     task_assignor: Any = _setting("task.assignor.class", None, task_assignor)
     """Decides who runs which task: `high_availability`, `sticky` or `module:attribute`; None: high_availability."""
+    default_query_isolation_level: Literal["read_uncommitted", "read_committed"] | None = _setting(
+        "default.interactive.query.isolation.level", None, _optional(_one_of("read_uncommitted", "read_committed"))
+    )
+    """What queries see of a running task: its present state, or its last commit. None: the last commit with exactly_once_v2."""
     application_server: str | None = _setting("application.server", None, host_and_port)
     """Where this process answers queries about its state, as host:port; told to all others."""
     client_rack: str | None = _setting("client.rack", None, _optional(str))
@@ -297,6 +301,11 @@ class StreamsConfig:
     @property
     def is_exactly_once(self) -> bool:
         return self.processing_guarantee == "exactly_once_v2"
+
+    @property
+    def query_isolation_level(self) -> str:
+        by_guarantee = "read_committed" if self.is_exactly_once else "read_uncommitted"
+        return self.default_query_isolation_level or by_guarantee
 
     @property
     def effective_commit_interval_ms(self) -> int:

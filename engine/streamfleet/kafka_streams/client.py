@@ -6,25 +6,34 @@ import enum
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import msgspec
 import structlog
 
+from streamfleet.assignment.snapshot import MemberReport, Plan
 from streamfleet.changelog.listeners import StandbyUpdateListener, StateRestoreListener, UpdateListeners
 from streamfleet.clock import Clock, SystemClock
 from streamfleet.config import StreamsConfig
-from streamfleet.errors import ApplicationShutdownError, ConfigError, StreamsError
+from streamfleet.errors import ApplicationShutdownError, ConfigError, StoreUnavailableError, StreamsError
 from streamfleet.failpoints import Failpoints, NoFailpoints
 from streamfleet.kafka_streams.driver import AfterFailure
 from streamfleet.kafka_streams.states import ClientState, checked_transition
 from streamfleet.kafka_streams.thread_pool import ThreadPool
 from streamfleet.kafka_streams.wiring import ThreadParts, Wiring
 from streamfleet.metrics import Metrics
+from streamfleet.query.app_queries import AppQueries
+from streamfleet.query.hosts import KeyQueryMetadata
+from streamfleet.query.lags import LagInfo
+from streamfleet.query.request import StateQueryRequest
+from streamfleet.query.results import StateQueryResult
+from streamfleet.query.store_catalogue import KeyPartitioner
+from streamfleet.serdes.api import Serde
 from streamfleet.state.process_id import load_process_id
 from streamfleet.state.state_directory import StateDirectory
 from streamfleet.thread.global_updater import GlobalUpdater
 from streamfleet.thread.source_watch import SourceWatch
+from streamfleet.thread.stream_thread import StreamThread
 from streamfleet.thread.task_factory import TaskFactory
 from streamfleet.thread.thread_status import ThreadStatus
 from streamfleet.topology.topology import Topology
@@ -32,6 +41,8 @@ from streamfleet.topology.topology import Topology
 log = structlog.get_logger(__name__)
 
 CLEANING_INTERVAL_MS = 60_000
+
+R = TypeVar("R")
 
 StateListener = Callable[[ClientState, ClientState], None]
 """listener(new state, old state)"""
@@ -82,6 +93,7 @@ class KafkaStreams:
         self._watch: SourceWatch | None = None
         self._next_cleaning_ms = 0
         self._factory: TaskFactory | None = None
+        self._queries: AppQueries | None = None
         self._threads = ThreadPool(self._make_thread, self._on_step, self._on_failure)
         self._uncaught: UncaughtHandler = shut_down_client
         self._state = ClientState.CREATED
@@ -146,6 +158,7 @@ class KafkaStreams:
             if self._globals is not None:
                 self._globals.bootstrap()
             self._factory = self._wiring.task_factory({} if self._globals is None else self._globals.stores)
+            self._queries = self._make_queries(self._wiring, self._factory)
             self._watch = self._wiring.source_watch()
             self._threads.prepare(self._config.num_stream_threads)
         except BaseException:
@@ -213,6 +226,43 @@ class KafkaStreams:
     def _require_started(self) -> None:
         if self._state not in (ClientState.REBALANCING, ClientState.RUNNING):
             raise StreamsError(f"the app is {self._state.value}", hint="threads come and go only while it runs")
+
+    # queries
+
+    def query(self, request: StateQueryRequest[R]) -> StateQueryResult[R]:
+        """Read the partitions of a store that are in this process. May be called by any thread."""
+        return self.queries.run(request)
+
+    def query_metadata_for_key(
+        self,
+        store: str,
+        key: Any,
+        key_serde: Serde[Any] | None = None,
+        partitioner: KeyPartitioner | None = None,
+    ) -> KeyQueryMetadata:
+        """Which partition a key is in, and which processes of the group have it: those that told their `application.server`."""
+        return self.queries.metadata_for_key(store, key, key_serde, partitioner)
+
+    def local_store_lags(self) -> dict[str, dict[int, LagInfo]]:
+        """How far the stores here are behind their changelogs, by store and partition; asks the broker."""
+        return self.queries.local_store_lags()
+
+    @property
+    def queries(self) -> AppQueries:
+        """Raises StoreUnavailableError unless the app runs."""
+        queries = self._queries
+        if queries is None or self._state not in (ClientState.REBALANCING, ClientState.RUNNING):
+            raise StoreUnavailableError(f"the app is {self._state.value}", hint="ask while it runs")
+        return queries
+
+    def _make_queries(self, wiring: Wiring, factory: TaskFactory) -> AppQueries:
+        global_stores = None if self._globals is None else self._globals.committed_stores
+        return AppQueries(factory, self._config, self._stream_threads, wiring.admin, global_stores)
+
+    def _stream_threads(self) -> list[StreamThread[MemberReport, Plan]]:
+        return [driver.thread for driver in self._threads.drivers]
+
+    # life cycle
 
     def wait_until_running(self, timeout_seconds: float = 60.0) -> None:
         """Wait until all tasks of this process run; raises what ended the app, or TimeoutError."""

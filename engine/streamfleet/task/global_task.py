@@ -19,6 +19,7 @@ from streamfleet.ports import Producer
 from streamfleet.processor.handlers import LogAndFailProcessing
 from streamfleet.records import ProducerRecord, RawRecord, Record, RecordContext
 from streamfleet.state.api import StateStore
+from streamfleet.state.committed_stores import CommittedStores
 from streamfleet.state.task_state import TaskState
 from streamfleet.task.record_deserializer import RecordDeserializer
 from streamfleet.task.store_engines import StoreEngines
@@ -88,6 +89,11 @@ class GlobalTask:
         return self._context.stores
 
     @property
+    def committed_stores(self) -> CommittedStores | None:
+        """The stores as of the last flush, for any thread; None before they are open."""
+        return None if self._state is None else self._state.committed
+
+    @property
     def next_offsets(self) -> Mapping[TopicPartition, int]:
         """How far each partition has been read."""
         return self._next_offsets
@@ -112,7 +118,7 @@ class GlobalTask:
         """Make what was applied visible in the stores' rows."""
         if self._state is not None:
             self._state.flush_caches()
-            self._state.commit({})
+            self._state.commit({}, {partition: offset - 1 for partition, offset in self._next_offsets.items()})
 
     def close(self) -> None:
         try:

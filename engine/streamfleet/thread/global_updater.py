@@ -15,6 +15,7 @@ from streamfleet.errors import StreamsError
 from streamfleet.ids import TopicPartition
 from streamfleet.ports import Admin, Consumer, OffsetKind, OffsetOutOfRange
 from streamfleet.state.api import StateStore
+from streamfleet.state.committed_stores import CommittedStores
 from streamfleet.task.global_task import GlobalTask
 
 log = structlog.get_logger(__name__)
@@ -37,6 +38,10 @@ class GlobalUpdater:
     @property
     def stores(self) -> Mapping[str, StateStore]:
         return self._task.stores
+
+    @property
+    def committed_stores(self) -> CommittedStores | None:
+        return self._task.committed_stores
 
     def bootstrap(self) -> None:
         """Read the topics from their beginning to what is their end now."""
