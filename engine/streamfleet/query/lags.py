@@ -11,6 +11,7 @@ from streamfleet.ids import TopicPartition
 from streamfleet.ports import Admin, OffsetKind
 from streamfleet.query.store_catalogue import StoreCatalogue, StorePlace
 from streamfleet.task.phases import TaskPhase
+from streamfleet.task.standby_task import StandbyTask
 from streamfleet.task.stream_task import StreamTask
 from streamfleet.thread.stream_thread import StreamThread
 
@@ -46,26 +47,34 @@ def local_store_lags(
         end = ends.get(TopicPartition(place.changelog, partition))
         if end is None:
             continue
-        current = end if task.phase is TaskPhase.RUNNING else _applied(task, place.changelog)
+        current = end if _runs(task) else _applied(task, place.changelog)
         if current is not None:
             lags.setdefault(place.name, {})[partition] = LagInfo(current, end)
     return lags
 
 
-def _task_of(threads: Sequence[StreamThread[Any, Any]], place: StorePlace, partition: int) -> StreamTask | None:
+def _task_of(
+    threads: Sequence[StreamThread[Any, Any]], place: StorePlace, partition: int
+) -> StreamTask | StandbyTask | None:
     for thread in threads:
-        task = thread.tasks.tasks.get(place.task(partition))
+        task_id = place.task(partition)
+        task = thread.tasks.tasks.get(task_id) or thread.tasks.standbys.tasks.get(task_id)
         if task is not None:
             return task
     return None
 
 
-def _applied(task: StreamTask, changelog: str) -> int | None:
+def _runs(task: StreamTask | StandbyTask) -> bool:
+    return isinstance(task, StreamTask) and task.phase is TaskPhase.RUNNING
+
+
+def _applied(task: StreamTask | StandbyTask, changelog: str) -> int | None:
     """None if the task was closed meanwhile."""
-    if task.committed_stores is None:
+    committed = task.committed_stores
+    if committed is None:
         return None
     try:
-        with task.committed_stores.reading() as stores:
+        with committed.reading() as stores:
             offsets: Mapping[str, int] = stores.changelog_offsets()
     except StoreUnavailableError:
         return None

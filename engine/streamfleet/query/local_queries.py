@@ -25,6 +25,7 @@ from streamfleet.query.store_reader import UnknownQueryError, read
 from streamfleet.state.committed_stores import CommittedStores
 from streamfleet.state.own_store import OwnStore
 from streamfleet.task.phases import TaskPhase
+from streamfleet.task.standby_task import StandbyTask
 from streamfleet.task.stream_task import StreamTask
 from streamfleet.thread.stream_thread import StreamThread
 
@@ -75,15 +76,16 @@ class LocalQueries:
             task = thread.tasks.tasks.get(task_id)
             if task is not None:
                 return self._ask_task(thread, task, request)
+            copy = thread.tasks.standbys.tasks.get(task_id)
+            if copy is not None:
+                return self._ask_late(thread, copy, request, "a standby")
         return _not_present(task_id)
 
     def _ask_task(
         self, thread: StreamThread[MemberReport, Plan], task: StreamTask, request: StateQueryRequest[R]
     ) -> QueryResult[R]:
         if not _runs(task):
-            if request.require_active:
-                return _not_active(f"task {task.task_id} is {task.phase.value}")
-            return self._ask_restoring(thread, task, request)
+            return self._ask_late(thread, task, request, task.phase.value)
         isolation = request.isolation or self._isolation
         try:
             if isolation is IsolationLevel.READ_COMMITTED:
@@ -106,17 +108,25 @@ class LocalQueries:
             return _not_active(f"the group may have given task {task.task_id} to another process")
         return result
 
-    def _ask_restoring(
-        self, thread: StreamThread[MemberReport, Plan], task: StreamTask, request: StateQueryRequest[R]
+    def _ask_late(
+        self,
+        thread: StreamThread[MemberReport, Plan],
+        task: StreamTask | StandbyTask,
+        request: StateQueryRequest[R],
+        what: str,
     ) -> QueryResult[R]:
-        if task.committed_stores is None:
+        """Of a task that is behind its changelogs: as far as it has come, and how far that is."""
+        if request.require_active:
+            return _not_active(f"task {task.task_id} is {what} here")
+        stores = task.committed_stores
+        if stores is None:
             return _not_present(task.task_id)
         lag = next((p.remaining for p in thread.tasks.restoring() if p.task_id == task.task_id), None)
         try:
-            result = _read_committed(task.committed_stores, request, task.task_id.partition)
+            result = _read_committed(stores, request, task.task_id.partition)
         except StoreUnavailableError as error:
             return QueryResult.failed(FailureReason.NOT_PRESENT, str(error))
-        return replace(result, lag_records=lag) if result.is_success else result
+        return replace(result, lag_records=lag, as_of_ms=stores.replayed_at_ms) if result.is_success else result
 
 
 def _runs(task: StreamTask) -> bool:

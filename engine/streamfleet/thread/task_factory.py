@@ -104,6 +104,7 @@ class TaskFactory:
             task_id,
             self.topology.processor_topology(self.config.application_id, task_id.sub_topology),
             self.config,
+            clock=self.clock,
             engines=engines or self._engines(task_id),
             metrics=self.metrics,
             state_id=self.task_directory(task_id).name,

@@ -34,6 +34,8 @@ log = structlog.get_logger(__name__)
 
 RETRY_PAUSE_MS = 100
 """Before asking again after an answer that may get better by itself."""
+SURE_INTERVALS = 3
+"""The broker alone knows the session time-out, by default nine heartbeat intervals. For so many nobody else can have our tasks."""
 LEAVE_PATIENCE_MS = 3_000
 """Leaving is a courtesy: without it the group waits for the session time-out."""
 IDLE_MS = 100
@@ -75,6 +77,7 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
         self._sent_report: ReportT | None = None
         self._interval_ms = FIRST_INTERVAL_MS
         self._heartbeat_at_ms = 0
+        self._asked_at_ms = 0  # when the heartbeat was begun whose answer would prove the membership
         self._settling_until_ms = 0
         self._leave_until_ms = 0
         self._steps: dict[StreamsGroupPhase, Callable[[], None]] = {
@@ -180,6 +183,7 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
         report = self._mailbox.report
         assert report is not None
         self._sent_report = report
+        self._asked_at_ms = self._clock.now_ms()
         self._client.begin_heartbeat(
             self._epoch,
             TaskSets() if self._epoch == JOIN_EPOCH else self._protocol.owned(report),
@@ -203,6 +207,7 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
     def _heard(self, answer: HeartbeatAnswer) -> None:
         now_ms = self._clock.now_ms()
         self._interval_ms = answer.heartbeat_interval_ms
+        self._mailbox.confirm(self._asked_at_ms + SURE_INTERVALS * self._interval_ms)
         if answer.member_epoch != self._epoch or answer.tasks is not None:
             # The members that give tasks up hear of it within one interval, those that get them need one more heartbeat.
             self._settling_until_ms = now_ms + 2 * self._interval_ms
@@ -261,6 +266,7 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
     def _lose(self, reason: str, *, leave: bool = False) -> None:
         """The group goes on without us. Join again at once if the StreamThread has nothing to let go of."""
         was_member = self._phase in MEMBER
+        self._mailbox.revoke()
         self._client.cancel()
         if leave and was_member:
             self._client.begin_leave()
@@ -281,6 +287,7 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
     def _begin_leave(self) -> None:
         if self._phase in OVER or self._phase is _Phase.LEAVING:
             return
+        self._mailbox.revoke()
         if self._phase in MEMBER:
             self._client.begin_leave()
             self._leave_until_ms = self._clock.now_ms() + LEAVE_PATIENCE_MS
@@ -294,6 +301,7 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
             return
         log.error("membership failed", group=self._client.facts.group_id, why=str(error))
         was_member = self._phase in MEMBER
+        self._mailbox.revoke()
         self._client.cancel()
         if self._phase is _Phase.LEAVING:
             self._client.close()

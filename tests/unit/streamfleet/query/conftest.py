@@ -74,9 +74,11 @@ class App:
             rocksdb_options=RocksDBOptions(),
             caches=StoreCaches(10_000_000, 10_000_000),
         )
-        self.tasks, self.committed, self.ends, self.progress = {}, {}, {}, []
+        self.tasks, self.committed, self.ends, self.progress, self.standbys = {}, {}, {}, [], {}
         self.thread = SimpleNamespace(
-            tasks=SimpleNamespace(tasks=self.tasks, restoring=lambda: self.progress),
+            tasks=SimpleNamespace(
+                tasks=self.tasks, restoring=lambda: self.progress, standbys=SimpleNamespace(tasks=self.standbys)
+            ),
             gate=StepGate(),
             is_surely_member=True,
             assigned=None,
@@ -92,6 +94,12 @@ class App:
         if run:
             task.complete_restoration(self.committed.get(task_id, {}))
             self.next_offsets |= {p: offset.offset for p, offset in self.committed.get(task_id, {}).items()}
+        return task
+
+    def open_standby(self, task_id):
+        task = self.factory.create_standby(task_id, None)
+        task.initialize()
+        self.standbys[task_id] = task
         return task
 
     def place(self, store):
@@ -132,6 +140,8 @@ class App:
     def close_all(self):
         for task_id in list(self.tasks):
             self.close(task_id)
+        for task_id in list(self.standbys):
+            self.standbys.pop(task_id).close()
 
 
 @pytest.fixture(scope="session")

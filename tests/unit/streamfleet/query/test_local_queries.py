@@ -10,7 +10,7 @@ import streamfleet as sf
 from streamfleet.changelog.progress import TaskProgress, UpdateKind
 from streamfleet.errors import OptionError, StoreUnavailableError
 from streamfleet.ids import TopicPartition
-from streamfleet.records import SessionWindow, TimeWindow, ValueAndTimestamp, Windowed
+from streamfleet.records import RawRecord, SessionWindow, TimeWindow, ValueAndTimestamp, Windowed
 
 COMMITTED, UNCOMMITTED = sf.IsolationLevel.READ_COMMITTED, sf.IsolationLevel.READ_UNCOMMITTED
 MINUTE = 60_000
@@ -301,3 +301,22 @@ def test_lags_are_zero_for_the_owner_and_counted_for_who_restores(new_app):
         1: (0, 4),
     }
     app.close_all()
+
+
+def test_a_standby_answers_with_its_lag_and_age(new_app):
+    app = new_app()
+    task_id = app.place("counts").task(0)
+    copy = app.open_standby(task_id)
+    changelog = TopicPartition("app-counts-changelog", 0)
+    count = (5).to_bytes(8, "big")
+    copy.restore(changelog, [RawRecord(changelog.topic, 0, 3, 7, b"a", count)], 3)
+    app.progress = [TaskProgress(task_id, UpdateKind.STANDBY, 2, 1, {})]
+    app.ends = {changelog: 6}
+    stale = one(app, "counts", sf.KeyQuery("a"), isolation=UNCOMMITTED)
+    assert (stale.result, stale.is_active, stale.lag_records, stale.as_of_ms) == (5, False, 2, 0)
+    assert stale.position == sf.Position()
+    assert one(app, "counts", sf.KeyQuery("a"), require_active=True).failure is sf.FailureReason.NOT_ACTIVE
+    lag = app.queries.local_store_lags()["counts"][0]
+    assert (lag.current_offset, lag.end_offset, lag.lag_records) == (4, 6, 2)
+    app.close_all()
+    assert one(app, "counts", sf.KeyQuery("a")).failure is sf.FailureReason.NOT_PRESENT
