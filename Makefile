@@ -65,7 +65,8 @@ ledger: setup ## one seeded schedule of faults on a real broker; SEED=1 SECONDS=
 e2e: setup ## the long sets on a real broker: ten seeds, both guarantees, defects that must be found (about half an hour)
 	@echo "== e2e"; $(PY) -m pytest tests/e2e -q
 
-bench: setup ## how fast state is restored: a million keys from a changelog, on a broker of its own
+bench: setup ## how fast tasks are assigned in a large group, and state is restored: a million keys, on a broker of its own
+	@echo "== bench: assignor"; $(PY) -m tests.bench.assignor
 	@echo "== bench: restore"; $(PY) tests/bench/restore_rate.py
 	@echo "== bench: definitions"; $(PY) tests/bench/definitions.py
 

@@ -4,6 +4,7 @@
     ├── ConfigError                 a setting is wrong: fix it and restart (also a ValueError)
     ├── TopologyError               the topology cannot be built or planned: fix the program
     │   └── OptionError             a single argument of a call is wrong: fix that call (also a ValueError)
+    ├── InvalidAssignmentError      an app's own TaskAssignor gave an answer that cannot be carried out: fix it
     ├── ApplicationShutdownError    a member asked the whole application to stop: stop cleanly
     ├── TaskInterruptedError        a task cannot go on, whatever its record: no error handler is asked
     │   └── TaskCorruptedError      its local state is unusable: wipe it and restore it from its changelogs
@@ -46,6 +47,10 @@ class TopologyError(StreamsError):
 
 class OptionError(TopologyError, ValueError):
     """One argument of one call is wrong; the message names the operator."""
+
+
+class InvalidAssignmentError(StreamsError):
+    """What a TaskAssignor decided leaves a task out, gives it twice, or to somebody who cannot have it."""
 
 
 class ApplicationShutdownError(StreamsError):

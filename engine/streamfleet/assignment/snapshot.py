@@ -95,6 +95,14 @@ class AssignorSettings(msgspec.Struct, frozen=True, kw_only=True):
     """None: as the assignor sees fit."""
     rack_aware_non_overlap_cost: int | None = None
 
+    def rack_costs(self, traffic: int, non_overlap: int) -> tuple[int, int]:
+        """What traffic between racks and a move cost, with an assignor's own ideas where the app has none."""
+        chosen_traffic, chosen_non_overlap = self.rack_aware_traffic_cost, self.rack_aware_non_overlap_cost
+        return (
+            traffic if chosen_traffic is None else chosen_traffic,
+            non_overlap if chosen_non_overlap is None else chosen_non_overlap,
+        )
+
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """All that decides an assignment."""

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import structlog
 
-from streamfleet.assignment import sticky, user_data
+from streamfleet.assignment import user_data
+from streamfleet.assignment.group_assignment import assign
 from streamfleet.assignment.snapshot import (
     AssignorSettings,
     GroupAssignment,
@@ -29,6 +30,8 @@ from streamfleet.assignment.snapshot import (
     SubTopologyInfo,
     TaskKey,
 )
+from streamfleet.assignment.sticky import StickyTaskAssignor
+from streamfleet.assignment.task_assignor import TaskAssignor
 from streamfleet.assignment.user_data import ReceivedReport
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.consumer_protocol import Assignment, Subscription
@@ -39,8 +42,6 @@ log = structlog.get_logger(__name__)
 
 PROTOCOL_NAME = "streamfleet-1"
 
-Assignor = Callable[[Snapshot], GroupAssignment]
-
 
 class StreamsProtocol:
     """Implements streamfleet.kafka.group_protocol.GroupProtocol[MemberReport, Plan]."""
@@ -50,12 +51,12 @@ class StreamsProtocol:
         incarnation: str | None = None,
         *,
         settings: AssignorSettings | None = None,
-        assignor: Assignor = sticky.assign,
+        assignor: TaskAssignor | None = None,
     ) -> None:
         """`incarnation` is another one at every start of the process; None: a random one."""
         self._incarnation = incarnation or secrets.token_hex(8)
         self._settings = settings or AssignorSettings()
-        self._assignor = assignor
+        self._assignor = assignor or StickyTaskAssignor()
         self._owners: Mapping[TaskKey, str] = {}
         self._promised: tuple[TaskKey, ...] = ()
 
@@ -91,7 +92,7 @@ class StreamsProtocol:
                 received[subscriber.member_id] = report
         members = tuple(report.member for report in received.values())
         snapshot = Snapshot(members=members, settings=self._settings, last_owners=self._owners)
-        decided = self._assignor(snapshot)
+        decided = assign(snapshot, self._assignor)
         if decided.unassigned:
             log.warning("tasks left out while topologies differ", tasks=[str(task) for task in decided.unassigned])
         shared = _shared(decided, members)

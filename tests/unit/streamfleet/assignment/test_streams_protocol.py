@@ -3,11 +3,26 @@ from __future__ import annotations
 import pytest
 
 from streamfleet.assignment import user_data
-from streamfleet.assignment.snapshot import GroupAssignment, MemberAssignment, MemberReport, SubTopologyInfo, TaskKey
+from streamfleet.assignment.snapshot import MemberReport, SubTopologyInfo, TaskKey
 from streamfleet.assignment.streams_protocol import StreamsProtocol, digest
+from streamfleet.assignment.task_assignor import ProcessAssignment, TaskAssignment
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.consumer_protocol import Assignment, Subscription
 from streamfleet.kafka.group_protocol import Received, Subscriber
+
+
+class Fixed:
+    """A TaskAssignor that has decided already."""
+
+    def __init__(self, processes, **more):
+        self._answer = TaskAssignment(processes=processes, **more)
+
+    def assign(self, state):
+        return self._answer
+
+    def on_assignment_computed(self, assignment, error):
+        pass
+
 
 INFO = SubTopologyInfo("content", {"narrow": 1, "wide": 2}, stateful=True)
 T0, T1 = INFO.tasks()
@@ -53,18 +68,12 @@ def test_everybody_gets_a_plan_with_its_tasks_their_partitions_and_all_endpoints
 
 
 def test_standbys_can_be_found_by_their_endpoint_and_warm_ups_cannot():
-    def assignor(snapshot):
-        return GroupAssignment(
-            members={
-                "a": MemberAssignment(active=(T0, T1)),
-                "b": MemberAssignment(standby=(T0,), warmup=(T1,), next_probe_ms=5),
-            }
-        )
-
-    leader = StreamsProtocol(assignor=assignor)
+    given = {"a": ProcessAssignment(active=frozenset({T0, T1}))}
+    given["b"] = ProcessAssignment(standby=frozenset({T0}), warmup=frozenset({T1}))
+    leader = StreamsProtocol(assignor=Fixed(given, next_probe_ms=5))
     a, b = report("a", endpoint="host-a:1"), report("b", endpoint="host-b:1")
     plans = leader.assign([subscriber(leader, a), subscriber(leader, b)])
-    for told, probe in ((a, None), (b, 5)):
+    for told, probe in ((a, 5), (b, None)):
         plan = received(leader, told, plans).plan
         assert plan.standby_endpoints == {"host-b:1": (T0,)}
         assert plan.next_probe_ms == probe
@@ -93,7 +102,7 @@ def test_what_was_promised_is_told_in_the_next_report():
     plans = leader.assign([subscriber(leader, a, generation_id=1), subscriber(new, b)])
     received(new, b, plans)
     again = subscriber(new, b)
-    assert user_data.decode_report("b", again.subscription.user_data).member.promised == {T0}
+    assert user_data.decode_report("b", again.subscription.user_data).member.promised == {T1}
 
 
 def test_whoever_becomes_leader_knows_whom_to_fence():
@@ -123,12 +132,12 @@ def test_a_wish_to_shut_down_reaches_everybody():
 
 
 def test_a_restarted_static_member_with_the_same_to_say_takes_its_old_plan_but_not_its_news():
-    def assignor(snapshot):
-        mine = MemberAssignment(active=(T0,), fence=("id-dead",))
-        return GroupAssignment(members={each.member_id: mine for each in snapshot.members}, follow_up=True)
-
-    before = StreamsProtocol("first run", assignor=assignor)
-    plans = before.assign([subscriber(before, report("a"))])
+    before = StreamsProtocol("first run")
+    dead = report("dead")
+    received(before, dead, before.assign([subscriber(before, dead)]))
+    stays = subscriber(before, report("b", owned=frozenset({T1})))
+    before._assignor = Fixed({"a": ProcessAssignment(active=frozenset({T0, T1})), "b": ProcessAssignment()})
+    plans = before.assign([subscriber(before, report("a")), stays])
     kept = received(before, report("a"), plans)
     assert (kept.plan.fence, kept.follow_up) == (("id-dead",), True)
     restarted = received(StreamsProtocol("second run"), report("a"), plans)
