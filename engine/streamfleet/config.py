@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from streamfleet.config_streams_group import refuse_ignored
 from streamfleet.config_values import client_tags, host_and_port, tag_names, task_assignor
 from streamfleet.errors import ConfigError
 
@@ -217,6 +218,8 @@ class StreamsConfig:
     """How often processed records are deleted from repartition topics."""
     num_stream_threads: int = _setting("num.stream.threads", 1, _at_least(1))
     """StreamThreads of one process. Python runs one at a time: scale by processes."""
+    group_protocol: Literal["classic", "streams"] = _setting("group.protocol", "classic", _one_of("classic", "streams"))
+    """Who plans which member runs which task: one of the members (classic), or the broker (streams)."""
     group_instance_id: str | None = _setting("group.instance.id", None, _as_is)
     """Makes the process a static member of the group: a restart within the session time-out moves no task."""
 
@@ -274,6 +277,8 @@ class StreamsConfig:
                     f"rack.aware.assignment.tags names {name!r}, and this process has no such tag",
                     hint=f"set {TAG_PREFIX}{name}",
                 )
+        if self.group_protocol == "streams":
+            refuse_ignored(self)
 
     @classmethod
     def from_mapping(cls, settings: Mapping[str, Any]) -> StreamsConfig:

@@ -8,6 +8,7 @@
         high_availability.py, sticky.py        the two that decide; balance.py, standbys.py, movements.py, racks.py are their parts
         threads.py, handover.py                which thread, and what of it now
     streams_protocol.py   all together, as the port that streamfleet.kafka.membership calls
+    broker_plans.py       where the broker decides instead: its words in ours
 
 Not here: the group protocol itself (streamfleet.kafka), and what a StreamThread does with its plan.
 """

@@ -13,6 +13,7 @@
     └── TopicsNotReadyError                topics are not as the app needs them: somebody has to change something
         ├── MissingSourceTopicError        create the topics it names
         ├── SourceTopicChangedError        an input topic has grown, or was made anew, since the app was started
+        ├── InternalTopicLostError         an internal topic was deleted, and with it state that nothing else has
         ├── InputGapError                  records of an input were deleted before they were processed
         ├── PartitionCountError            an internal topic has another number of partitions than its tasks
         └── TopicSettingsError             an internal topic would lose data by its own settings
@@ -85,6 +86,10 @@ class MissingSourceTopicError(TopicsNotReadyError):
 
 class SourceTopicChangedError(TopicsNotReadyError):
     """An input topic is not the one, or not of the size, that the tasks were made for."""
+
+
+class InternalTopicLostError(TopicsNotReadyError):
+    """A changelog or repartition topic is gone, or is another one under the same name."""
 
 
 class InputGapError(TopicsNotReadyError):

@@ -1,6 +1,7 @@
 """The topics an app needs: finds what it reads, creates its internal topics, checks those that exist.
 
-Called when an app starts and by the leader before it assigns tasks. Everything may be done twice, and by several workers
+Called when an app starts. In a group that the broker plans, the broker creates the internal topics, and this only checks them
+(streams_group/internal_topics.py). Everything may be done twice, and by several workers
 at once: who comes second finds the topics of the first and checks them. What the topics must look like is decided by
 topology/plan.py; whether a topic was deleted and made anew is seen by its id, by whoever recorded the former one.
 """
@@ -95,6 +96,20 @@ class InternalTopicManager:
             found |= self._await([topic.name for topic in missing])
         for name in sorted(created):
             log.info("internal topic created", topic=name, partitions=wanted[name].partitions)
+        return self._checked(wanted, found, created)
+
+    def present(self, plan: TopologyPlan) -> InternalTopics:
+        """Check what is there, and create nothing: the broker will."""
+        found = self._admin.describe_topics(plan.internal_topics)
+        return self._checked({name: plan.internal_topics[name] for name in found}, found, frozenset())
+
+    def verified(self, plan: TopologyPlan) -> InternalTopics:
+        """All of them, checked, once somebody else has created them."""
+        return self._checked(plan.internal_topics, self._await(list(plan.internal_topics)), frozenset())
+
+    def _checked(
+        self, wanted: Mapping[str, InternalTopic], found: dict[str, TopicInfo], created: frozenset[str]
+    ) -> InternalTopics:
         for name, topic in wanted.items():
             if found[name].partitions != topic.partitions:
                 raise PartitionCountError(name, actual=found[name].partitions, expected=topic.partitions)

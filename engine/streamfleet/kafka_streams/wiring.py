@@ -40,6 +40,7 @@ from streamfleet.kafka.patience import MonotonicClock
 from streamfleet.kafka.producer import PlainProducer
 from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
 from streamfleet.kafka_streams.member_reports import MemberReports
+from streamfleet.kafka_streams.streams_group_wiring import StreamsGroupWiring
 from streamfleet.metrics import Metrics
 from streamfleet.ports import TopicInfo
 from streamfleet.state.api import StateStore
@@ -104,6 +105,9 @@ class Wiring:
             self._settings.admin(client_id=f"{config.application_id}-admin"),
             BrokerPatience(timeout_ms=min(config.task_timeout_ms, LONGEST_ASKING_MS)),
         )
+        self._streams_group: StreamsGroupWiring | None = None
+        if config.group_protocol == "streams":
+            self._streams_group = StreamsGroupWiring(topology, config, self._settings.connection, process_id)
         self._changelogs: frozenset[str] = frozenset()
         self._max_message_bytes: int | None = None
         self._sources: dict[str, TopicInfo] | None = None
@@ -130,15 +134,16 @@ class Wiring:
         manager = InternalTopicManager(self.admin, replication_factor=self._config.replication_factor)
         sources = self._source_topics()
         plan = self._topology.plan({name: info.partitions for name, info in sources.items()}, self._config)
-        internal = manager.prepare(plan)
         self._changelogs = frozenset(name for part in plan.sub_topologies.values() for name in part.changelog_topics)
-        topics = sources | internal.topics
+        internal_ids = self._internal_topics(manager, plan)
         self._max_message_bytes = self._smallest_limit(plan)
+        partitions = {name: info.partitions for name, info in sources.items()}
+        source_ids = {name: info.topic_id for name, info in sources.items()}
         return TaskFactory(
             topology=self._topology,
             plan=plan,
-            partitions={name: info.partitions for name, info in topics.items()},
-            topic_ids={name: info.topic_id for name, info in topics.items()},
+            partitions=partitions | {name: topic.partitions for name, topic in plan.internal_topics.items()},
+            topic_ids=lambda: {**source_ids, **internal_ids()},
             config=self._config,
             directory=self._directory,
             clock=self._clock,
@@ -151,6 +156,13 @@ class Wiring:
     def _inventory(self, plan: TopologyPlan) -> StateInventory:
         content_ids = {part.content_id for part in self._topology.sub_topologies() if part.id in plan.sub_topologies}
         return take_inventory(self._directory, self._config.application_id, content_ids)
+
+    def _internal_topics(self, manager: InternalTopicManager, plan: TopologyPlan) -> Callable[[], Mapping[str, str]]:
+        """See to it that they are there, or will be when a task is opened; gives their ids."""
+        if self._streams_group is not None:
+            return self._streams_group.internal_topics(manager, plan).ids
+        ids = {name: info.topic_id for name, info in manager.prepare(plan).topics.items()}
+        return lambda: ids
 
     def _source_topics(self) -> dict[str, TopicInfo]:
         if self._sources is None:
@@ -174,7 +186,8 @@ class Wiring:
         outputs = {topic for part in plan.sub_topologies.values() for topic in part.sinks}
         if self._config.dead_letter_topic is not None:
             outputs.add(self._config.dead_letter_topic)
-        limits = [smallest_message_limit(self.admin, plan.internal_topics)]
+        present = self.admin.describe_topics(plan.internal_topics)  # the broker may have to create some yet
+        limits = [smallest_message_limit(self.admin, present)]
         for topic in sorted(outputs - plan.internal_topics.keys()):
             try:
                 limits.append(smallest_message_limit(self.admin, [topic]))
@@ -189,7 +202,7 @@ class Wiring:
         self._share_caches()
         factory = replace(factory, caches=self._caches[number])
         wake = threading.Event()
-        membership = self._membership(number, name, wake)
+        membership = self._membership(number, name, wake, factory)
         offsets = MemberOffsets(membership)
         counts = self._metrics.thread(name)
         commit = MeteredCommit(self._commit(number, offsets), counts)
@@ -248,7 +261,11 @@ class Wiring:
                 config.statestore_cache_max_bytes // shares, config.statestore_object_cache_max_bytes // shares
             )
 
-    def _membership(self, number: int, name: str, wake: threading.Event) -> Membership[MemberReport, Plan]:
+    def _membership(
+        self, number: int, name: str, wake: threading.Event, factory: TaskFactory
+    ) -> Membership[MemberReport, Plan]:
+        if self._streams_group is not None:
+            return self._streams_group.membership(name, factory, wake.set)
         config = self._config
         clock = MonotonicClock()
         instance = None if config.group_instance_id is None else f"{config.group_instance_id}-{number}"

@@ -32,13 +32,13 @@ LagOf = Callable[[TopicPartition], int | None]
 @dataclass(frozen=True)
 class TaskFactory:
     """`partitions` has the partition count of every topic that some source reads, internal ones by their real names, `topic_ids`
-    the present id of each.
+    gives the present id of each.
     """
 
     topology: Topology
     plan: TopologyPlan
     partitions: Mapping[str, int]
-    topic_ids: Mapping[str, str]
+    topic_ids: Callable[[], Mapping[str, str]]
     config: StreamsConfig
     directory: StateDirectory
     clock: Clock
@@ -93,7 +93,7 @@ class TaskFactory:
             lag_of=lag_of,
             global_stores=self.global_stores,
             state_id=self.task_directory(task_id).name,
-            topic_ids=self.topic_ids,
+            topic_ids=self.topic_ids(),
             snapshots=self.config.state_snapshot_dir,
             caches=self.caches,
         )
@@ -108,7 +108,7 @@ class TaskFactory:
             engines=engines or self._engines(task_id),
             metrics=self.metrics,
             state_id=self.task_directory(task_id).name,
-            topic_ids=self.topic_ids,
+            topic_ids=self.topic_ids(),
             snapshots=self.config.state_snapshot_dir,
         )
 

@@ -131,6 +131,9 @@ def server_settings(node: NodeSpec, quorum: Sequence[NodeSpec], overrides: Mappi
         "share.coordinator.state.topic.replication.factor": str(replicas),
         "share.coordinator.state.topic.min.isr": str(in_sync),
         "group.initial.rebalance.delay.ms": "0",  # a first member need not wait for others
+        "group.streams.initial.rebalance.delay.ms": "0",
+        "group.streams.min.session.timeout.ms": "2000",  # Kafka allows no group less than 45 s, a long time for a test
+        "group.streams.min.heartbeat.interval.ms": "100",
         "auto.create.topics.enable": "false",  # a misspelt topic is an error, not a new topic
         "log.cleaner.dedupe.buffer.size": "16777216",  # Kafka's 128 MB is for millions of keys per pass
         **overrides,

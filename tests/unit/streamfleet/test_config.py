@@ -1,9 +1,11 @@
+import dataclasses
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 import streamfleet as sf
+from streamfleet.config_streams_group import REFUSED
 
 
 def config(**settings):
@@ -91,3 +93,29 @@ def test_a_misspelt_setting_gets_a_suggestion():
 def test_the_application_id_is_required(settings):
     with pytest.raises(sf.ConfigError, match="application.id is"):
         sf.StreamsConfig.from_mapping(settings)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("group.instance.id", "slot-0"),
+        ("task.assignor.class", "sticky"),
+        ("acceptable.recovery.lag", 5),
+        ("max.warmup.replicas", 3),
+        ("probing.rebalance.interval.ms", 60_000),
+        ("rack.aware.assignment.strategy", "min_traffic"),
+        ("session.timeout.ms", 10_000),
+        ("heartbeat.interval.ms", 100),
+    ],
+)
+def test_what_a_broker_that_plans_would_ignore_is_refused(setting, value):
+    chosen = {"application.id": "app", setting: value}
+    sf.StreamsConfig.from_mapping(chosen)
+    with pytest.raises(sf.ConfigError, match=f"{setting} cannot be .* with group.protocol=streams: .*classic"):
+        sf.StreamsConfig.from_mapping({**chosen, "group.protocol": "streams"})
+
+
+def test_every_setting_that_streams_groups_refuse_is_one():
+    names = {entry.name for entry in dataclasses.fields(sf.StreamsConfig)}
+    assert REFUSED.keys() <= names
+    assert sf.StreamsConfig(application_id="app", group_protocol="streams").group_protocol == "streams"

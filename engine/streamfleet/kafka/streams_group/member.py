@@ -34,8 +34,6 @@ log = structlog.get_logger(__name__)
 
 RETRY_PAUSE_MS = 100
 """Before asking again after an answer that may get better by itself."""
-SURE_INTERVALS = 3
-"""The broker alone knows the session time-out, by default nine heartbeat intervals. For so many nobody else can have our tasks."""
 LEAVE_PATIENCE_MS = 3_000
 """Leaving is a courtesy: without it the group waits for the session time-out."""
 IDLE_MS = 100
@@ -207,11 +205,12 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
     def _heard(self, answer: HeartbeatAnswer) -> None:
         now_ms = self._clock.now_ms()
         self._interval_ms = answer.heartbeat_interval_ms
-        self._mailbox.confirm(self._asked_at_ms + SURE_INTERVALS * self._interval_ms)
         if answer.member_epoch != self._epoch or answer.tasks is not None:
             # The members that give tasks up hear of it within one interval, those that get them need one more heartbeat.
             self._settling_until_ms = now_ms + 2 * self._interval_ms
         self._epoch = answer.member_epoch
+        # Session time-outs are longer than heartbeat intervals, and that is all the broker tells of them.
+        self._mailbox.confirm(self._asked_at_ms + self._interval_ms)
         self._mailbox.renew(self._client.metadata(self._epoch))
         if self._phase is _Phase.JOINING:
             self._go(_Phase.WAITING)
@@ -241,8 +240,10 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
                 self._tell_plan()
 
     def _next_interval_ms(self) -> int:
+        """A little less than the broker asks for, so that this is surely a member all the time."""
+        usual_ms = self._interval_ms * 3 // 4
         is_settling = self._phase is _Phase.WAITING or self._clock.now_ms() < self._settling_until_ms
-        return min(self._interval_ms, self._client.settings.settling_heartbeat_ms) if is_settling else self._interval_ms
+        return min(usual_ms, self._client.settings.settling_heartbeat_ms) if is_settling else usual_ms
 
     # --- plans ---
 
@@ -265,8 +266,8 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
 
     def _lose(self, reason: str, *, leave: bool = False) -> None:
         """The group goes on without us. Join again at once if the StreamThread has nothing to let go of."""
-        was_member = self._phase in MEMBER
         self._mailbox.revoke()
+        was_member = self._phase in MEMBER
         self._client.cancel()
         if leave and was_member:
             self._client.begin_leave()
@@ -299,9 +300,9 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
     def _fail(self, error: GroupFatalError) -> None:
         if self._phase in OVER:
             return
+        self._mailbox.revoke()
         log.error("membership failed", group=self._client.facts.group_id, why=str(error))
         was_member = self._phase in MEMBER
-        self._mailbox.revoke()
         self._client.cancel()
         if self._phase is _Phase.LEAVING:
             self._client.close()

@@ -44,7 +44,8 @@ class StatusWatch:
         """Raises GroupTopicsError if it makes no sense to go on."""
         if reports != self._reports:
             for report in reports:
-                log.warning("broker reports", group=self._group_id, status=report.status.name, detail=report.detail)
+                tell = log.info if report.status is GroupStatus.ASSIGNMENT_DELAYED else log.warning
+                tell("broker reports", group=self._group_id, status=report.status.name, detail=report.detail)
         self._reports = reports
         hopeless = next((report for report in reports if report.status in _HOPELESS), None)
         if hopeless is not None:

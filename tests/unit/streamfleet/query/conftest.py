@@ -65,7 +65,7 @@ class App:
             topology=self.topology,
             plan=self.topology.plan(inputs, self.config),
             partitions=inputs,
-            topic_ids={},
+            topic_ids=dict,
             config=self.config,
             directory=StateDirectory(directory, "app"),
             clock=ManualClock(0),

@@ -151,7 +151,7 @@ class Member:
             topology=topology,
             plan=plan,
             partitions={"in": 2},
-            topic_ids={},
+            topic_ids=dict,
             config=config,
             directory=directory,
             clock=self.clock,
