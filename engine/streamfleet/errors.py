@@ -17,6 +17,7 @@
     └── StateStoreError             a store cannot do what was asked
         ├── TaskLockedError         another StreamThread of this process still has the task's directory: try again
         ├── StoreDamagedError       its rows cannot be read (also a TaskCorruptedError)
+        ├── DiskFullError           nothing more can be written: wait for room (also a TaskInterruptedError)
         └── StoreUnavailableError   it is closed, or not known under that name: ask again later, or elsewhere
             └── TooManyQueriesError ... because others ask too: ask less often
 
@@ -122,6 +123,14 @@ class StoreDamagedError(StateStoreError, TaskCorruptedError):
 
 class TaskLockedError(StateStoreError):
     """Another StreamThread of this process has not closed the task's databases yet. It will, when it comes to its own plan."""
+
+
+class DiskFullError(StateStoreError, TaskInterruptedError):
+    """The disk takes no more: no space, no inode, a quota or the process's limit. `directory` is the database's."""
+
+    def __init__(self, fact: str, *, directory: Path, hint: str | None = None) -> None:
+        super().__init__(fact, hint=hint)
+        self.directory = directory
 
 
 class StoreUnavailableError(StateStoreError):

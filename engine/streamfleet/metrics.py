@@ -66,6 +66,7 @@ class ThreadCounts:
         self.lost_assignments = 0
         self.lost_transactions = 0
         self.corrupted_tasks = 0
+        self.full_disk_waits = 0
         self.commit_failures = 0
         self.commit_latency = LatencyHistogram()
         self.activity_seconds: dict[Activity, float] = {}
@@ -107,6 +108,7 @@ class ThreadCounts:
         yield Sample("lost_assignments_total", labels, self.lost_assignments)
         yield Sample("lost_transactions_total", labels, self.lost_transactions)
         yield Sample("corrupted_tasks_total", labels, self.corrupted_tasks)
+        yield Sample("full_disk_waits_total", labels, self.full_disk_waits)
         yield Sample("commit_failures_total", labels, self.commit_failures)
 
 

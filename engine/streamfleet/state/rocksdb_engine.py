@@ -13,7 +13,7 @@ from pathlib import Path
 
 import rocksdict
 
-from streamfleet.errors import StateStoreError, StoreDamagedError, StoreUnavailableError
+from streamfleet.errors import DiskFullError, StateStoreError, StoreDamagedError, StoreUnavailableError
 
 MAX_UNFLUSHED_RANGE_DELETES = 200
 """Range deletes in the memtable slow reads down; a flush turns them into file metadata."""
@@ -177,10 +177,15 @@ def _name(path: Path) -> str:
 def _translated(verb: str, path: Path, error: Exception) -> StateStoreError:
     detail = " ".join(str(error).replace(str(path), _name(path)).split())
     fact, hint = f"cannot {verb} the database at {_name(path)}: {detail}", _hint(detail)
-    return StoreDamagedError(fact, hint=hint, directory=path) if hint is _DAMAGED else StateStoreError(fact, hint=hint)
+    if hint is _DAMAGED:
+        return StoreDamagedError(fact, hint=hint, directory=path)
+    if hint is _FULL:
+        return DiskFullError(fact, hint=hint, directory=path)
+    return StateStoreError(fact, hint=hint)
 
 
 _DAMAGED = "its files are damaged; remove this directory, the rows are restored from the changelog topics"
+_FULL = "free some disk space (or inodes), or move state.dir to a larger disk"
 
 
 def _hint(message: str) -> str:
@@ -192,7 +197,7 @@ def _hint(message: str) -> str:
     if "too many open files" in text:
         return "raise the limit of open files for this process (ulimit -n)"
     if "no space" in text or "file too large" in text or "quota exceeded" in text:
-        return "free some disk space, or move state.dir to a larger disk"
+        return _FULL
     if "corruption" in text or "no such file" in text:
         return _DAMAGED
     if "lock" in text:

@@ -14,12 +14,16 @@ import re
 import shutil
 import threading
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 from streamfleet.errors import StateStoreError, TaskLockedError
 
 LOCK_NAME = ".lock"
+ROOM_NAME = ".room"
+ROOM_BYTES = 16 * 2**20
+"""A write buffer of a database: with less, nothing that waits could be written."""
 _TASK_DIRECTORY = re.compile(r"[0-9a-f]+_[0-9]+")
 
 
@@ -50,10 +54,17 @@ class StateDirectory:
                 f"the state directory {self._directory} is in use by another process (pid {owner})",
                 hint="give every worker on a machine a state.dir of its own, or stop the other one",
             ) from error
-        handle.truncate(0)
-        handle.write(str(os.getpid()))
-        handle.flush()
         self._lock = handle
+        try:
+            handle.truncate(0)
+            handle.write(str(os.getpid()))
+            handle.flush()
+        except OSError as error:
+            self.unlock()
+            raise StateStoreError(
+                f"the state directory {self._directory} cannot be written ({error.strerror})",
+                hint="free some disk space (or inodes), or set state.dir to a directory on a larger disk",
+            ) from error
 
     @property
     def path(self) -> Path:
@@ -113,7 +124,20 @@ class StateDirectory:
             if entry.is_dir():
                 shutil.rmtree(entry)
 
+    def has_room(self, size_bytes: int = ROOM_BYTES) -> bool:
+        """Whether a file of that size can be written now. It is tried: quotas and limits of a process are in no statistics."""
+        path = self._directory / ROOM_NAME
+        try:
+            path.write_bytes(bytes(size_bytes))
+        except OSError:
+            return False
+        finally:
+            with suppress(OSError):
+                path.unlink()
+        return True
+
     def unlock(self) -> None:
         if self._lock is not None:
-            self._lock.close()
+            with suppress(OSError):  # what could not be written to it is tried once more on closing
+                self._lock.close()
             self._lock = None

@@ -112,6 +112,10 @@ class StandbyManager:
         self._wipe(task_id, error)
         self.open_missing()
 
+    def suspend(self) -> None:
+        """Close the copies, which stay wanted: `open_missing` opens them again."""
+        self._close(list(self._tasks))
+
     def close_all(self) -> None:
         self._wanted = {}
         self._close(list(self._tasks))

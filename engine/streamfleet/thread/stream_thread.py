@@ -2,7 +2,8 @@
 
 A step: hear what the group says, let restored tasks run, poll a batch, process what is buffered, punctuate, commit if it is time.
 Errors end in one of three ways: the tasks are dropped because somebody else may own them (TaskMigratedError), they go back to the
-last commit (the transaction was lost, the tasks were not), or the step raises and the owner decides.
+last commit (the transaction or the state was lost, the tasks were not; on a full disk, as soon as it has room again), or the step
+raises and the owner decides.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import structlog
 from streamfleet.clock import Clock
 from streamfleet.commit.api import Commit
 from streamfleet.config import StreamsConfig
-from streamfleet.errors import ApplicationShutdownError, StoreDamagedError, StreamsError
+from streamfleet.errors import ApplicationShutdownError, DiskFullError, StoreDamagedError, StreamsError
 from streamfleet.failpoints import Failpoints
 from streamfleet.kafka.client_errors import (
     BrokerUnavailableError,
@@ -35,6 +36,7 @@ from streamfleet.kafka.group_protocol import PlanT, ReportT
 from streamfleet.kafka.membership import Membership
 from streamfleet.metrics import ThreadCounts
 from streamfleet.ports import Consumer, ConsumerEvent, OffsetOutOfRange
+from streamfleet.thread.disk_wait import DiskWait
 from streamfleet.thread.step_gate import StepGate
 from streamfleet.thread.task_manager import TaskManager, WantedTasks
 from streamfleet.thread.thread_phases import ThreadPhase, checked_transition
@@ -114,6 +116,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         self._event: Event[PlanT] | None = None
         self._must_rewind = False
         self._has_told_warm = False
+        self._disk = DiskWait(name, tasks.has_room, clock)
         self._away_since_ms: int | None = None
 
     def start(self) -> None:
@@ -150,6 +153,13 @@ class StreamThread(Generic[ReportT, PlanT]):
             if not self.tasks.note_damage(error):
                 raise
             self._go_back()
+        except DiskFullError as error:
+            if error.directory not in self.tasks.directories():
+                raise  # a global store: nothing here could open it again
+            self.counts.full_disk_waits += 1
+            self._disk.begin(error)
+            self.tasks.standbys.suspend()  # their databases are on the same disk
+            self._go_back()
         except BROKER_AWAY as error:
             self._endure(error)
         self._write_status()
@@ -157,6 +167,8 @@ class StreamThread(Generic[ReportT, PlanT]):
     def _go_back(self) -> None:
         self.tasks.abandon()
         self._must_rewind = True
+        if self.phase is ThreadPhase.RUNNING:
+            self._transition_to(ThreadPhase.ASSIGNED)
 
     def _endure(self, error: StreamsError) -> None:
         """The broker does not answer. Everything in a step can be done again, so it is, until the time-out of a task."""
@@ -171,7 +183,7 @@ class StreamThread(Generic[ReportT, PlanT]):
     def _write_status(self) -> None:
         now_ms = self._clock.now_ms()
         if self.status.phase != self.phase.value or not 0 <= now_ms - self.status.written_at_ms < STATUS_INTERVAL_MS:
-            self.status = self._status_writer.write(self.phase.value, now_ms)
+            self.status = self._status_writer.write(self.phase.value, now_ms, self._disk.reason)
             self._ask_for_rebalance()
 
     def _ask_for_rebalance(self) -> None:
@@ -191,11 +203,13 @@ class StreamThread(Generic[ReportT, PlanT]):
         self._hear_group()
         if self._before_step is not None:
             self._before_step()
+        if not self._disk.is_over():
+            with self.gate.open():
+                self._consumer.poll_batch(self._config.poll_ms, MAX_POLL_RECORDS)  # waits: nothing is assigned
+            return
         if self._must_rewind:
             self.tasks.rewind()
             self._must_rewind = False
-            if self.phase is ThreadPhase.RUNNING:
-                self._transition_to(ThreadPhase.ASSIGNED)
         self.tasks.restore()
         if self.phase is ThreadPhase.ASSIGNED and self.tasks.all_running:
             self._transition_to(ThreadPhase.RUNNING)
@@ -254,7 +268,7 @@ class StreamThread(Generic[ReportT, PlanT]):
                 # A dead owner's open transaction would hide its offsets, and what follows it, until it times out.
                 self._membership.fence(transactional_id, FENCE_TIMEOUT_MS)
             self.assigned = event
-            self.tasks.assign(self._tasks_of(event.plan))
+            self.tasks.assign(self._tasks_of(event.plan), opens=self._disk.reason is None)
             self._has_told_warm = False
             self.counts.rebalances += 1
         elif isinstance(event, Lost):

@@ -130,18 +130,19 @@ class TaskManager:
 
     # assignment
 
-    def assign(self, wanted: WantedTasks) -> None:
+    def assign(self, wanted: WantedTasks, *, opens: bool = True) -> None:
         """Have exactly these tasks: the others are committed and given up first, new ones begin to restore. A task that is here as
         a copy and becomes active, or the other way round, keeps its open databases.
 
-        May be called again after it has failed half way, and goes on then.
+        May be called again after it has failed half way, and goes on then. Unless it `opens`, what is missing is left to `rewind`.
         """
         self._wanted = frozenset(wanted.active)
         self._locked &= self._wanted
         self.standbys.want(wanted.copies(), promoted=self._wanted)
         self.release([task_id for task_id in self._tasks if task_id not in self._wanted])
-        self._take_over_missing()
-        self.standbys.open_missing()
+        if opens:
+            self._take_over_missing()
+            self.standbys.open_missing()
         self._failpoints.hit("after_assign")
 
     def release(self, task_ids: Iterable[TaskId]) -> None:
@@ -236,7 +237,11 @@ class TaskManager:
             raise
         return task
 
-    # damaged state
+    # full disks and damaged state
+
+    def has_room(self) -> bool:
+        """Whether the disk with the tasks' state takes something."""
+        return self._factory.directory.has_room()
 
     def note_damage(self, error: StoreDamagedError) -> bool:
         """The next rewind wipes the task whose database this is about; False if none of ours is."""

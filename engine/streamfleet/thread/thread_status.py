@@ -67,6 +67,8 @@ class ThreadStatus(msgspec.Struct, frozen=True):
     written_at_ms: int
     tasks: tuple[TaskStatus, ...] = ()
     standbys: tuple[StandbyStatus, ...] = ()
+    waits_for_disk: str | None = None
+    """What the disk did not take: the tasks are closed until it has room again."""
 
 
 class StatusWriter:
@@ -78,7 +80,7 @@ class StatusWriter:
         self._consumer = consumer
         self._began: dict[TaskId, tuple[int, int]] = {}
 
-    def write(self, phase: str, now_ms: int) -> ThreadStatus:
+    def write(self, phase: str, now_ms: int, waits_for_disk: str | None = None) -> ThreadStatus:
         restoring = {progress.task_id: progress for progress in self._tasks.restoring()}
         copies = self._tasks.standbys.progress()
         self._began = {
@@ -92,7 +94,7 @@ class StatusWriter:
             self._standby(task_id, kind, copies.get(task_id), now_ms)
             for task_id, kind in sorted(self._tasks.standbys.wanted.items())
         )
-        return ThreadStatus(self._name, phase, now_ms, tasks, standbys)
+        return ThreadStatus(self._name, phase, now_ms, tasks, standbys, waits_for_disk)
 
     def _standby(self, task_id: TaskId, kind: UpdateKind, progress: TaskProgress | None, now_ms: int) -> StandbyStatus:
         if progress is None or progress.remaining is None:

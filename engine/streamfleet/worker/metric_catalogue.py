@@ -93,6 +93,12 @@ METRICS = (
         ("thread",),
         "Tasks whose local state was unusable, so that it was wiped and restored.",
     ),
+    MetricSpec(
+        "full_disk_waits_total",
+        "counter",
+        ("thread",),
+        "Times a StreamThread closed its tasks because their disk was full; they are opened again when it has room.",
+    ),
     MetricSpec("rebalances_total", "counter", ("thread",), "Plans that a StreamThread got from its group."),
     MetricSpec(
         "lost_assignments_total",

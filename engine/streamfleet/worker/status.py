@@ -58,6 +58,9 @@ def readiness(app: ObservedApp) -> Judgement:
 
 
 def _rebalancing_reason(threads: list[ThreadStatus]) -> str:
+    full = next((thread.waits_for_disk for thread in threads if thread.waits_for_disk is not None), None)
+    if full is not None:
+        return f"waiting for room on the disk: {full}"
     waiting = sum(thread.phase in ("created", "starting") for thread in threads)
     tasks = [task for thread in threads for task in thread.tasks if task.phase != "running"]
     left = sum(task.restore.remaining_records for task in tasks if task.restore is not None)

@@ -24,6 +24,8 @@ from tests.integration.streamfleet.kafka_streams.conftest import Bench
 
 import streamfleet as sf
 from streamfleet.kafka_streams import ClientState, KafkaStreams
+from streamfleet.state.engine_rows import EngineRows
+from streamfleet.state.rocksdb_engine import RocksDBEngine
 
 KEYS = [f"k{i}" for i in range(12)]
 COLOURS = ["red", "green", "blue", "white", "black"]
@@ -111,6 +113,21 @@ class CountingApp:
 
     def changelog(self, store):
         return f"{self.bench.app}-{store}-changelog"
+
+    def assert_state_is_its_changelog(self, store, worker="w"):
+        """The rows of a key-value store, in all tasks, are the last values of its changelog up to the offset they carry."""
+        found = 0
+        for directory in self.task_directories(worker):
+            engine = RocksDBEngine(directory)
+            rows = EngineRows(engine, self.bench.app, directory.name)
+            offsets = dict(rows.offsets())
+            if self.changelog(store) in offsets:
+                found += 1
+                stored = {key: value[8:] for key, value in rows.buffer(store).scan(b"", None)}  # without timestamp
+                partition = int(directory.name.rpartition("_")[2])
+                assert stored == fold(self.bench, self.changelog(store), partition, offsets[self.changelog(store)])
+            engine.close()
+        assert found, f"no task has rows of {store}"
 
     def task_directories(self, worker="w"):
         """Where the databases of the app are, those with rows of the store `keys` first."""
@@ -212,6 +229,21 @@ def read_topic(bench, topic, count, timeout_seconds=30):
             assert time.monotonic() < deadline, f"{len(messages)} of {count} messages"
             messages += [message for message in reader.consume(500, 0.1) if message.error() is None]
     return messages
+
+
+def fold(bench, topic, partition, up_to):
+    """The last committed value of every key, tombstones left out, of the records up to an offset."""
+    rows, position = {}, 0
+    with committed_reader(bench, [topic]) as reader:
+        deadline = time.monotonic() + 30
+        while position <= up_to:
+            assert time.monotonic() < deadline, f"{topic} was read to {position}, not to {up_to}"
+            for message in reader.consume(500, 0.1):
+                if message.error() is None and message.partition() == partition and message.offset() <= up_to:
+                    rows[message.key()] = message.value()
+            (place,) = reader.position([TopicPartition(topic, partition)])
+            position = max(position, place.offset)
+    return {key: value for key, value in rows.items() if value is not None}
 
 
 @contextmanager

@@ -2,9 +2,9 @@
 
 import json
 import os
-import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -44,6 +44,22 @@ class LimitedProcess:
             return False
         return True
 
+    def lift_limit(self):
+        self._process.stdin.write("lift\n")
+        self._process.stdin.flush()
+
+    def said(self, event):
+        """How often it has said so in its log."""
+        return self._log.read_text().count(event)
+
+    def line(self, event):
+        return next(line for line in self._log.read_text().splitlines() if event in line)
+
+    def stop(self):
+        """Ask it to end; how it went."""
+        self._process.stdin.close()
+        return self.outcome()
+
     def outcome(self, timeout_seconds=40):
         with self._process as process:
             if not self.wait(timeout_seconds):
@@ -56,14 +72,15 @@ class LimitedProcess:
 
 @pytest.fixture
 def open_directory(app):
-    """A state directory that an unprivileged process may use."""
-    directory = app.bench.directory / "w"
-    directory.mkdir()
-    for path in [directory, *list(directory.parents)[:3]]:
-        path.chmod(path.stat().st_mode | stat.S_IXOTH | stat.S_IROTH)
-    if os.geteuid() == 0:
-        os.chown(directory, NOBODY, NOBODY)
-    return directory
+    """A state directory for an unprivileged process; not below pytest's own, which every other run of pytest closes again."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root:
+        app.bench.directory = Path(root)
+        app.bench.directory.chmod(0o755)
+        directory = app.bench.directory / "w"
+        directory.mkdir()
+        if os.geteuid() == 0:
+            os.chown(directory, NOBODY, NOBODY)
+        yield directory
 
 
 def assert_said(outcome, kind, *words):

@@ -1,7 +1,7 @@
 """The counting app in a process with less than it needs: small files, few open files, no rights.
 
 Started by tests as `python -m tests.integration.faults.limited_worker '<settings as JSON>'`. Runs until the app fails or
-standard input ends, and says on standard output how it went: one line of JSON.
+standard input ends, and says on standard output how it went: one line of JSON. A line on standard input lifts the limit on files.
 """
 
 import json
@@ -42,7 +42,14 @@ def main(settings):
     )
     asked_to_stop, over = threading.Event(), threading.Event()
     streams.set_state_listener(lambda state, _: over.set() if state is ClientState.ERROR else None)
-    threading.Thread(target=lambda: (sys.stdin.read(), asked_to_stop.set(), over.set()), daemon=True).start()
+
+    def obey():
+        for _ in sys.stdin:
+            limit_files(resource.RLIM_INFINITY)
+        asked_to_stop.set()
+        over.set()
+
+    threading.Thread(target=obey, daemon=True).start()
     try:
         with streams:
             give_up_rights()
@@ -51,6 +58,7 @@ def main(settings):
             failure = streams.failure
     except Exception as error:
         failure = error
+    limit_files(resource.RLIM_INFINITY)
     kinds = [kind.__name__ for kind in type(failure).__mro__] if failure else []
     print(json.dumps({"kinds": kinds, "message": str(failure or ""), "stopped": asked_to_stop.is_set()}), flush=True)
 
@@ -66,10 +74,15 @@ class LimitAt:
             return
         del self._settings["at"]
         if "file_bytes" in self._settings:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (self._settings["file_bytes"],) * 2)
+            limit_files(self._settings["file_bytes"])
         if "more_open_files" in self._settings:
             limit = len(list(Path("/proc/self/fd").iterdir())) + self._settings["more_open_files"]
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+
+def limit_files(size_bytes):
+    """The soft limit alone, which everybody may set back."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, resource.RLIM_INFINITY))
 
 
 def give_up_rights():

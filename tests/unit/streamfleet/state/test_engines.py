@@ -1,8 +1,13 @@
 """One contract, two engines; then what only a database on disk can do wrong."""
 
+import os
+import resource
+from contextlib import contextmanager
+
 import pytest
 
-from streamfleet.errors import StateStoreError, StoreUnavailableError
+from streamfleet.errors import DiskFullError, StateStoreError, StoreDamagedError, StoreUnavailableError
+from streamfleet.state import rocksdb_engine
 from streamfleet.state.memory_engine import MemoryEngine
 from streamfleet.state.rocksdb_engine import MAX_UNFLUSHED_RANGE_DELETES, RocksDBEngine, RocksDBMemory, RocksDBOptions
 
@@ -122,3 +127,57 @@ def test_a_path_that_cannot_be_a_database_is_refused(tmp_path):
     (tmp_path / "db").write_text("a file")
     with pytest.raises(StateStoreError, match="cannot open the database at"):
         RocksDBEngine(tmp_path / "db")
+
+
+@contextmanager
+def small_files(size_bytes):
+    """No file can grow beyond that: what stands for a full disk where nobody may mount one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_database_on_a_full_disk_says_so_reads_on_and_is_whole_when_it_is_opened_again(tmp_path):
+    path = tmp_path / "app" / "task"
+    engine = RocksDBEngine(path, RocksDBOptions(memtable_bytes=2**18))
+    written = [(b"%06d" % n, b"v" * 100) for n in range(100)]
+    engine.write(written, [], [])
+    engine.flush()
+    with small_files(50_000):
+        with pytest.raises(DiskFullError, match="app/task.*free some disk space") as caught:
+            for n in range(10_000):
+                engine.write([(b"%06d" % n, os.urandom(1000))], [], [])
+        assert caught.value.directory == path and str(tmp_path) not in str(caught.value)
+        assert engine.get(b"000000") is not None
+        with pytest.raises(DiskFullError):
+            engine.close()
+    engine = RocksDBEngine(path)
+    assert list(engine.scan(b"", None)) == written
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "advice"),
+    [
+        ("IO error: While appending to file: {path}/000009.sst: No space left on device", DiskFullError, "inodes"),
+        ("IO error: While mkdir if missing: {path}: Disk quota exceeded", DiskFullError, "free some disk space"),
+        ("IO error: While open a file for appending: {path}/LOG: Read-only file system", StateStoreError, "writable"),
+        ("IO error: While lock file: {path}/LOCK: Permission denied", StateStoreError, "writable"),
+        ("Corruption: block checksum mismatch in {path}/000009.sst", StoreDamagedError, "damaged"),
+    ],
+)
+def test_what_the_database_says_becomes_an_error_by_what_to_do_next(tmp_path, monkeypatch, words, kind, advice):
+    """Read-only disks and those without inodes cannot be had without rights, so here only their words are."""
+    path = tmp_path / "app" / "task"
+
+    def refuse(name, options):
+        raise RuntimeError(words.format(path=name))
+
+    monkeypatch.setattr(rocksdb_engine.rocksdict, "Rdict", refuse)
+    with pytest.raises(StateStoreError, match=r"^cannot open the database at app/task: ") as caught:
+        RocksDBEngine(path)
+    assert type(caught.value) is kind and advice in caught.value.hint
+    assert str(tmp_path) not in str(caught.value)

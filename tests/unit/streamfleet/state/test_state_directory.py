@@ -1,6 +1,9 @@
 """The state directory of an app: one process at a time, named by content, cleaned of what is no longer needed."""
 
+import errno
 import os
+import resource
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +50,28 @@ def test_a_root_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StateStoreError, match="cannot be used .*set state.dir"):
         StateDirectory(tmp_path / "file", "app").lock()
+
+
+def test_room_is_tried_not_calculated_and_nothing_is_left_behind(directory):
+    before = set(directory.path.iterdir())
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    assert directory.has_room(10_000)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, hard))
+    try:
+        assert not directory.has_room(10_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert set(directory.path.iterdir()) == before
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
+def test_a_disk_that_takes_nothing_is_named_at_the_start(tmp_path, monkeypatch, code):
+    def refuse(self, *_, **__):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(StateStoreError, match=rf"{os.strerror(code)}\); set state.dir"):
+        StateDirectory(tmp_path, "app").lock()
 
 
 def test_cleaning_spares_what_is_kept_young_or_not_a_task(directory):

@@ -45,6 +45,13 @@ def test_a_restore_is_the_reason_for_not_being_ready(app, streams):
     assert readiness(app).reason == "restoring 2 tasks, 100 records left"
 
 
+def test_a_full_disk_is_the_reason_for_not_being_ready(app, streams):
+    streams.state = ClientState.REBALANCING
+    full = "cannot write the database at shop/aa_0"
+    streams.statuses = [ThreadStatus("shop-0", "assigned", NOW_MS, waits_for_disk=full)]
+    assert readiness(app).reason == f"waiting for room on the disk: {full}"
+
+
 def test_a_thread_that_makes_no_step_is_not_alive(app, streams, clock):
     streams.state, streams.statuses = ClientState.RUNNING, [thread()]
     clock.advance(streams.config.max_poll_interval_ms)
