@@ -136,8 +136,21 @@ def test_json_is_stable_and_complete():
     assert build() == build()
     content = json.loads(build())
     assert content["stores"] == {
-        "rows": {"log_config": {}, "logged": True, "retention_ms": None, "source_topic": None, "windowed": False}
+        "rows": {
+            "changelog": "rows-changelog",
+            "engine": "rocksdb",
+            "key_serde": None,
+            "kind": "timestamped_key_value",
+            "log_config": {},
+            "logged": True,
+            "max_entries": None,
+            "retention_ms": None,
+            "source_topic": None,
+            "value_serde": {"id": "long"},
+            "windowed": False,
+        }
     }
+    assert content["internal_topics"]["rows-changelog"]["partitions"] == {"rule": "tasks"}
     (part,) = content["sub_topologies"]
     assert {node["kind"] for node in part["nodes"]} == {"source", "processor", "sink"}
 
