@@ -229,6 +229,11 @@ class KafkaStreams:
 
     # queries
 
+    def advertise(self, endpoint: str) -> None:
+        """Tell the group where this process answers queries, as host:port, if `application.server` does not; before `start`."""
+        if self._state is ClientState.CREATED and self._config.application_server is None:
+            self._config = self._config.with_(application_server=endpoint)
+
     def query(self, request: StateQueryRequest[R]) -> StateQueryResult[R]:
         """Read the partitions of a store that are in this process. May be called by any thread."""
         return self.queries.run(request)

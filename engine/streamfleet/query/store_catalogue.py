@@ -14,7 +14,7 @@ from streamfleet.errors import StoreUnavailableError, TopologyError
 from streamfleet.ids import TaskId
 from streamfleet.partitioner import partition_for
 from streamfleet.records import Windowed
-from streamfleet.serdes.api import Serde
+from streamfleet.serdes.api import Serde, resolved
 from streamfleet.state.api import StateStore, StoreBuilder
 from streamfleet.thread.task_factory import TaskFactory
 
@@ -62,10 +62,16 @@ class StoreCatalogue:
 
     def key_serde(self, store: str) -> Serde[Any]:
         """Of a windowed store: that of the key alone."""
-        serde: Serde[Any] | None = getattr(self.place(store).builder, "key_serde", None)
-        chosen = serde or self._config.default_key_serde
+        return self._serde(store, "key", self._config.default_key_serde)
+
+    def value_serde(self, store: str) -> Serde[Any]:
+        return self._serde(store, "value", self._config.default_value_serde)
+
+    def _serde(self, store: str, side: str, default: Serde[Any] | None) -> Serde[Any]:
+        given: Serde[Any] | None = getattr(self.place(store).builder, f"{side}_serde", None)
+        chosen = resolved(given, default)
         if chosen is None:
-            raise TopologyError(f"store {store} has no key serde", hint="pass key_serde")
+            raise TopologyError(f"store {store} has no {side} serde", hint=f"pass {side}_serde where it is declared")
         return chosen
 
     def partition_of(

@@ -11,6 +11,7 @@ waits. Signals and changes of state come to it through one queue, whose `put` is
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import queue
 import signal
@@ -35,8 +36,12 @@ from streamfleet.topology.topology import Topology
 from streamfleet.worker.app_record import AppRecordFile, record_of
 from streamfleet.worker.exit_codes import ExitCode, exit_code_of
 from streamfleet.worker.http_door import HttpDoor, Pages, url_of
+from streamfleet.worker.http_routes import Routes
 from streamfleet.worker.http_server import Address
 from streamfleet.worker.observed_app import ObservedApp
+from streamfleet.worker.peers import Peers
+from streamfleet.worker.query_pages import QueryPages
+from streamfleet.worker.query_questions import PREFIX as QUERY_PREFIX
 from streamfleet.worker.secrets import redactor, secrets_of
 
 log = structlog.get_logger(__name__)
@@ -89,7 +94,8 @@ class Worker:
         self._config = config
         self._settings = settings
         self._streams = streams or KafkaStreams(topology, config)
-        self._app = ObservedApp(self._streams, topology, clock or SystemClock())
+        self._clock = clock or SystemClock()
+        self._app = ObservedApp(self._streams, topology, self._clock)
         self._record = record_of(topology, config.application_id)
         self._happenings: queue.SimpleQueue[_Happening] = queue.SimpleQueue()
         self._starter = threading.Thread(target=self._start, name="worker-start", daemon=True)
@@ -103,12 +109,12 @@ class Worker:
     def run(self) -> ExitCode:
         """Returns when the worker has ended in good order; a dirty end does not return. Call it in the main thread."""
         self._remember_topics()
-        redact = redactor(secrets_of(self._config.client_settings))
-        door = None if self._settings.http is None else HttpDoor(Pages(self._app, redact).routes, self._settings.http)
+        peers = Peers(self._config.application_id)
+        door = None if self._settings.http is None else HttpDoor(self._routes(peers), self._settings.http)
         former = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
         try:
             if door is not None:
-                log.info("http door open", url=url_of(door.open()))
+                self._advertise(door.open())
             self._streams.set_state_listener(self._on_state)
             self._starter.start()
             return self._wait()
@@ -117,6 +123,21 @@ class Worker:
                 signal.signal(number, handler)
             if door is not None:
                 door.close()
+            peers.close()
+
+    def _routes(self, peers: Peers) -> Routes:
+        pages = Pages(self._app, redactor(secrets_of(self._config.client_settings)))
+        queries = QueryPages(self._config.application_id, lambda: self._streams.queries, peers, self._clock)
+        pages.routes.get(QUERY_PREFIX, queries.answer)
+        return pages.routes
+
+    def _advertise(self, address: Address) -> None:
+        """Others find this worker's state where its door is; one that listens everywhere has to say where that is."""
+        log.info("http door open", url=url_of(address))
+        if not ipaddress.ip_address(address.host).is_unspecified:
+            self._streams.advertise(url_of(address).removeprefix("http://"))
+        elif self._config.application_server is None:
+            log.info("other workers cannot send queries here", hint="set application.server to this worker's address")
 
     def _remember_topics(self) -> None:
         directory = StateDirectory(self._config.state_dir, self._config.application_id)

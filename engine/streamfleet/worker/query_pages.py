@@ -1,0 +1,269 @@
+"""The pages below /query: a question is answered from the stores here, or by the one worker that owns the key.
+
+    here ──────────────────────────────────────────> 200, 404 (no such key), 409 (the store cannot answer that)
+    here, but not the owner, and ?stale=true ──────> 200 with "active": false, lag and age
+    elsewhere ── the owner is asked, once ─────────> what it answers
+              └─ ?forward=false, or asked by a peer > 421 with the owner
+    nobody has it at the moment, or nobody knows ──> 503 with Retry-After
+
+An answer is whole or none: a scan that lacks a partition is a 503, and one that was cut by its limit says so.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from streamfleet.clock import Clock
+from streamfleet.errors import StoreUnavailableError, TooManyQueriesError
+from streamfleet.query.app_queries import AppQueries
+from streamfleet.query.request import StateQueryRequest
+from streamfleet.query.results import FailureReason, QueryResult
+from streamfleet.worker.http_messages import Answer, Request, json_answer
+from streamfleet.worker.peers import APPLICATION_HEADER, HOPS_HEADER, PeerError, Peers
+from streamfleet.worker.query_questions import Question, RefusedQuestionError, parse_question
+from streamfleet.worker.query_rows import QueryRows
+
+MAX_QUERIES = 32
+MAX_SCANS = 4
+"""At a time: a scan keeps a stream thread, or a commit, waiting for as long as it reads."""
+
+_GONE = (FailureReason.NOT_PRESENT, FailureReason.NOT_ACTIVE)
+_STATUS = {
+    FailureReason.UNKNOWN_QUERY_TYPE: HTTPStatus.CONFLICT,
+    FailureReason.DOES_NOT_EXIST: HTTPStatus.NOT_FOUND,
+    FailureReason.STORE_EXCEPTION: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+RETRY_AFTER = {"Retry-After": "1"}
+
+
+class _PeerScan(msgspec.Struct):
+    partitions: dict[int, msgspec.Raw]
+
+
+class QueryPages:
+    """`queries` raises StoreUnavailableError while the app does not run."""
+
+    def __init__(self, application_id: str, queries: Callable[[], AppQueries], peers: Peers, clock: Clock) -> None:
+        self._application_id = application_id
+        self._own = {APPLICATION_HEADER: application_id}
+        self._queries = queries
+        self._peers = peers
+        self._clock = clock
+        self._slots = threading.BoundedSemaphore(MAX_QUERIES)
+        self._scan_slots = threading.BoundedSemaphore(MAX_SCANS)
+
+    def answer(self, request: Request) -> Answer:
+        """A handler for Routes."""
+        asked_for = request.headers.get(APPLICATION_HEADER.lower(), self._application_id)
+        if asked_for != self._application_id:
+            return self._refusal(HTTPStatus.MISDIRECTED_REQUEST, "other_application", "this is a worker of another app")
+        try:
+            queries = self._queries()
+            question = parse_question(request, queries.catalogue)
+            return self._in_slot(queries, question, request)
+        except RefusedQuestionError as refused:
+            return self._refusal(refused.status, refused.code, str(refused))
+        except TooManyQueriesError as error:
+            return self._refusal(HTTPStatus.TOO_MANY_REQUESTS, "too_many_queries", str(error), headers=RETRY_AFTER)
+        except StoreUnavailableError as error:
+            return self._refusal(HTTPStatus.SERVICE_UNAVAILABLE, "not_running", str(error), headers=RETRY_AFTER)
+
+    def _in_slot(self, queries: AppQueries, question: Question, request: Request) -> Answer:
+        is_scan = question.partition is None
+        slots = self._scan_slots if is_scan else self._slots
+        if not slots.acquire(blocking=False):
+            raise TooManyQueriesError("as many queries as can be are being answered", hint="ask again later")
+        try:
+            if question.query is None:
+                return self._owner(queries, question)
+            return (self._scan if is_scan else self._one)(queries, question, request)
+        finally:
+            slots.release()
+
+    # one partition
+
+    def _one(self, queries: AppQueries, question: Question, request: Request) -> Answer:
+        assert question.partition is not None
+        result = queries.run(_request(question, (question.partition,))).partitions[question.partition]
+        if result.is_success:
+            return self._found(queries, question, result)
+        if result.failure in _GONE:
+            return self._elsewhere(queries, question, request, result)
+        return self._failed(question, result)
+
+    def _found(self, queries: AppQueries, question: Question, result: QueryResult[Any]) -> Answer:
+        rows = QueryRows(queries.catalogue, question.place)
+        content: dict[str, Any] = {"store": question.place.name, "partition": question.partition}
+        content |= self._freshness(result)
+        content["key"] = rows.key(question.key)
+        if isinstance(result.value, list):
+            content |= {"rows": rows.rows(question.query, result.value, question.key), "complete": result.is_complete}
+        elif result.value is None:
+            content |= {"error": "the store has no such key", "code": "key_not_found"}
+            return json_answer(HTTPStatus.NOT_FOUND, content, self._own)
+        else:
+            content |= rows.value(result.value)
+        return json_answer(HTTPStatus.OK, content, self._own)
+
+    def _elsewhere(self, queries: AppQueries, question: Question, request: Request, here: QueryResult[Any]) -> Answer:
+        assert question.partition is not None
+        metadata = queries.metadata(question.place.name, question.partition)
+        owner = metadata.active if metadata.active != queries.endpoint else None
+        if not question.forward or _hops(request):
+            return self._refusal(
+                HTTPStatus.MISDIRECTED_REQUEST if owner is not None else HTTPStatus.SERVICE_UNAVAILABLE,
+                "not_here",
+                here.message,
+                {"partition": question.partition, "owner": owner, "standbys": list(metadata.standbys)},
+                RETRY_AFTER if owner is None else {},
+            )
+        late = [endpoint for endpoint in metadata.standbys if question.stale and endpoint != queries.endpoint]
+        for endpoint in [*([] if owner is None else [owner]), *late]:
+            try:
+                answer = self._peers.ask(endpoint, _target(request))
+            except PeerError as error:
+                here = QueryResult.failed(FailureReason.NOT_PRESENT, str(error))
+                continue
+            if answer.status not in (HTTPStatus.MISDIRECTED_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE):
+                return Answer(answer.status, answer.content_type, answer.body, {**self._own, **answer.headers})
+            here = QueryResult.failed(
+                FailureReason.NOT_ACTIVE, f"worker {endpoint} does not have it either, or not yet"
+            )
+        return self._failed(question, here)
+
+    def _owner(self, queries: AppQueries, question: Question) -> Answer:
+        if question.partition is None:
+            return json_answer(HTTPStatus.OK, {"store": question.place.name, "global": True}, self._own)
+        metadata = queries.metadata(question.place.name, question.partition)
+        content = {"store": question.place.name, "partition": metadata.partition, "owner": metadata.active}
+        return json_answer(HTTPStatus.OK, content | {"standbys": list(metadata.standbys)}, self._own)
+
+    # all partitions
+
+    def _scan(self, queries: AppQueries, question: Question, request: Request) -> Answer:
+        if question.place.sub_topology is None:
+            return self._global(queries, question)
+        wanted = question.partitions or tuple(range(question.place.partitions))
+        results = queries.run(_request(question, wanted)).partitions
+        for result in results.values():
+            if not result.is_success and result.failure not in _GONE:
+                return self._failed(question, result)
+        rows = QueryRows(queries.catalogue, question.place)
+        parts: dict[int, Any] = {
+            partition: {
+                "rows": rows.rows(question.query, result.result),
+                "complete": result.is_complete,
+                **self._freshness(result),
+            }
+            for partition, result in results.items()
+            if result.is_success
+        }
+        missing = [partition for partition in wanted if partition not in parts]
+        if missing and question.forward and not _hops(request):
+            parts |= self._ask_owners(queries, question, request, missing)
+            missing = [partition for partition in wanted if partition not in parts]
+        if missing:
+            return self._refusal(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "partitions_missing",
+                "not all partitions can be read now",
+                {"partitions": missing},
+                RETRY_AFTER,
+            )
+        complete = all(_is_complete(part) for part in parts.values())
+        content = {"store": question.place.name, "complete": complete, "partitions": parts}
+        return json_answer(HTTPStatus.OK, content, self._own)
+
+    def _ask_owners(
+        self, queries: AppQueries, question: Question, request: Request, missing: list[int]
+    ) -> dict[int, Any]:
+        by_owner: dict[str, list[int]] = {}
+        for partition in missing:
+            owner = queries.metadata(question.place.name, partition).active
+            if owner is not None and owner != queries.endpoint:
+                by_owner.setdefault(owner, []).append(partition)
+        parts: dict[int, Any] = {}
+        for owner, partitions in by_owner.items():
+            try:
+                answer = self._peers.ask(owner, _target(request, partitions))
+                if answer.status == HTTPStatus.OK:
+                    parts |= msgspec.json.decode(answer.body, type=_PeerScan, strict=False).partitions
+            except (PeerError, msgspec.MsgspecError):
+                continue
+        return {partition: part for partition, part in parts.items() if partition in missing}
+
+    def _global(self, queries: AppQueries, question: Question) -> Answer:
+        result = queries.run(_request(question, None)).global_result
+        assert result is not None
+        if not result.is_success:
+            return self._failed(question, result)
+        return self._found(queries, question, result)
+
+    # how fresh, and why not
+
+    def _freshness(self, result: QueryResult[Any]) -> dict[str, Any]:
+        told: dict[str, Any] = {"active": result.is_active, "position": result.position.offsets}
+        if not result.is_active:
+            told["lag_records"] = result.lag_records
+            age_ms = None if result.as_of_ms is None else max(0, self._clock.now_ms() - result.as_of_ms)
+            told["age_ms"] = age_ms
+        return told
+
+    def _failed(self, question: Question, result: QueryResult[Any]) -> Answer:
+        assert result.failure is not None
+        status = _STATUS.get(result.failure, HTTPStatus.SERVICE_UNAVAILABLE)
+        headers = RETRY_AFTER if status is HTTPStatus.SERVICE_UNAVAILABLE else {}
+        more = {"partition": question.partition, "position": result.position.offsets}
+        return self._refusal(status, result.failure.value, result.message, more, headers)
+
+    def _refusal(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        more: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        return json_answer(status, {"error": message, "code": code, **(more or {})}, {**self._own, **(headers or {})})
+
+
+def _request(question: Question, partitions: tuple[int, ...] | None) -> StateQueryRequest[Any]:
+    assert question.query is not None
+    return StateQueryRequest(
+        question.place.name,
+        question.query,
+        partitions=partitions,
+        require_active=not question.stale,
+        position_bound=question.position,
+        isolation=question.isolation,
+        limit=question.limit,
+    )
+
+
+def _hops(request: Request) -> bool:
+    """Whether another worker asks: it is told what is here, and nobody else is asked for it."""
+    return HOPS_HEADER.lower() in request.headers
+
+
+def _target(request: Request, partitions: list[int] | None = None) -> str:
+    query = request.query
+    if partitions is not None:
+        kept = [pair for pair in query.split("&") if pair and not pair.startswith("partitions=")]
+        query = "&".join([*kept, urlencode({"partitions": ",".join(map(str, partitions))})])
+    return f"{request.path}?{query}" if query else request.path
+
+
+def _is_complete(part: Any) -> bool:
+    if isinstance(part, msgspec.Raw):
+        return bool(msgspec.json.decode(part, type=_Complete).complete)
+    return bool(part["complete"])
+
+
+class _Complete(msgspec.Struct):
+    complete: bool
