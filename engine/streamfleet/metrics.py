@@ -66,6 +66,7 @@ class ThreadCounts:
         self.lost_assignments = 0
         self.lost_transactions = 0
         self.corrupted_tasks = 0
+        self.lost_rows = 0
         self.full_disk_waits = 0
         self.commit_failures = 0
         self.commit_latency = LatencyHistogram()
@@ -108,6 +109,7 @@ class ThreadCounts:
         yield Sample("lost_assignments_total", labels, self.lost_assignments)
         yield Sample("lost_transactions_total", labels, self.lost_transactions)
         yield Sample("corrupted_tasks_total", labels, self.corrupted_tasks)
+        yield Sample("lost_rows_total", labels, self.lost_rows)
         yield Sample("full_disk_waits_total", labels, self.full_disk_waits)
         yield Sample("commit_failures_total", labels, self.commit_failures)
 

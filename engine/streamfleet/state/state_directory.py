@@ -24,6 +24,7 @@ LOCK_NAME = ".lock"
 ROOM_NAME = ".room"
 ROOM_BYTES = 16 * 2**20
 """A write buffer of a database: with less, nothing that waits could be written."""
+FORMER_SUFFIX = ".former"
 _TASK_DIRECTORY = re.compile(r"[0-9a-f]+_[0-9]+")
 
 
@@ -100,16 +101,29 @@ class StateDirectory:
         """Delete a task's local state: it will be restored from its changelogs."""
         shutil.rmtree(self.task_directory(content_id, partition), ignore_errors=True)
 
+    def set_task_aside(self, content_id: str, partition: int) -> None:
+        """Like wipe_task, but what was there can still be read, until it is dropped: see `former_task`."""
+        self.drop_former_task(content_id, partition)
+        path = self.task_directory(content_id, partition)
+        with suppress(FileNotFoundError):
+            path.rename(path.with_name(path.name + FORMER_SUFFIX))
+
+    def former_task(self, content_id: str, partition: int) -> Path | None:
+        """Where the state of a task is that was set aside."""
+        path = self.task_directory(content_id, partition)
+        former = path.with_name(path.name + FORMER_SUFFIX)
+        return former if former.exists() else None
+
+    def drop_former_task(self, content_id: str, partition: int) -> None:
+        if (former := self.former_task(content_id, partition)) is not None:
+            shutil.rmtree(former, ignore_errors=True)
+
     def clean(self, keep: Collection[Path], delay_ms: int, now_ms: int) -> list[str]:
         """Delete the state of tasks that are not among those to keep and were not written for that long; returns their names."""
         deleted = []
         for entry in self._directory.iterdir():
-            if (
-                not entry.is_dir()
-                or entry in keep
-                or entry in self._claimed
-                or not _TASK_DIRECTORY.fullmatch(entry.name)
-            ):
+            task = entry.with_name(entry.name.removesuffix(FORMER_SUFFIX))
+            if not entry.is_dir() or task in keep or task in self._claimed or not _TASK_DIRECTORY.fullmatch(task.name):
                 continue
             if now_ms - entry.stat().st_mtime_ns // 1_000_000 >= delay_ms:
                 shutil.rmtree(entry, ignore_errors=True)

@@ -14,8 +14,11 @@ import structlog
 
 from streamfleet.errors import RecordError, StateStoreError, StreamsError
 from streamfleet.ids import TopicPartition
+from streamfleet.ports import StoreEngine
 from streamfleet.state.api import StateStore, StoreBuilder, StoreContext, StoreEngineKind
 from streamfleet.state.committed_stores import CommittedStores
+from streamfleet.state.engine_rows import EngineRows
+from streamfleet.state.lost_rows import count_lost_rows
 from streamfleet.state.own_store import OwnStore
 from streamfleet.state.snapshot import SnapshotMismatchError, find_snapshot, load_snapshot
 from streamfleet.state.store_home import StoreHome
@@ -139,6 +142,13 @@ class TaskState:
     def changelog_offsets(self) -> dict[str, int]:
         """Where each changelog topic was at the last commit: a restore goes on after that. Missing: from the beginning."""
         return self._home.offsets()
+
+    def lost_rows(self, former: StoreEngine) -> int:
+        """How many rows of stores with a changelog are in a former database of this task and not in the present one."""
+        context, now = self._home.context, self._home.rows("rocksdb")
+        then = EngineRows(former, context.application_id, context.state_id)
+        names = [name for name in self.stores if self._kinds.get(context.changelog_topic(name) or "") == "rocksdb"]
+        return sum(count_lost_rows(former, then.prefix(name), now.engine, now.prefix(name)) for name in names)
 
     def discard(self) -> None:
         """Abort: forget all changes since the last commit, and what caches hold."""

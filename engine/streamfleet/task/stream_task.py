@@ -19,7 +19,7 @@ from streamfleet.compiler.program import TaskEnvironment, TaskProgram
 from streamfleet.errors import StreamsError
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.metrics import Metrics
-from streamfleet.ports import Producer
+from streamfleet.ports import Producer, StoreEngine
 from streamfleet.processor.api import PunctuationType
 from streamfleet.processor.timestamps import FailOnInvalidTimestamp
 from streamfleet.records import NO_TIMESTAMP, ProducerRecord, RawRecord, Record, RecordContext
@@ -114,6 +114,11 @@ class StreamTask:
     def restore_positions(self) -> dict[TopicPartition, int | None]:
         assert self._state is not None
         return restoration.restore_positions(self._topology.stores, self._state, self.task_id.partition)
+
+    def lost_rows(self, former: StoreEngine) -> int:
+        """How many rows of a former database of this task were not restored."""
+        assert self._state is not None
+        return self._state.lost_rows(former)
 
     def offset_sum_on_disk(self) -> int:
         assert self._state is not None

@@ -15,7 +15,7 @@ from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.metrics import Metrics
 from streamfleet.ports import Producer
 from streamfleet.state.api import StateStore
-from streamfleet.state.rocksdb_engine import RocksDBOptions
+from streamfleet.state.rocksdb_engine import RocksDBEngine, RocksDBOptions
 from streamfleet.state.state_directory import StateDirectory
 from streamfleet.state.state_inventory import StateInventory, StateKey
 from streamfleet.state.store_caches import StoreCaches
@@ -136,9 +136,26 @@ class TaskFactory:
         stores = self.topology.processor_topology(self.config.application_id, task_id.sub_topology).stores
         return [e.name for e in stores if e.changelog is None and getattr(e.builder, "kind", None) == "rocksdb"]
 
-    def wipe(self, task_id: TaskId) -> None:
-        self.directory.wipe_task(*self.state_key(task_id))
-        self.inventory.forget(self.state_key(task_id))
+    def wipe(self, task_id: TaskId, *, keeps_former: bool = False) -> None:
+        """Delete a task's state; or set it aside, to be compared with what is restored."""
+        key = self.state_key(task_id)
+        (self.directory.set_task_aside if keeps_former else self.directory.wipe_task)(*key)
+        self.inventory.forget(key)
+
+    def count_lost_rows(self, task: StreamTask) -> int | None:
+        """Rows of the state that was set aside for a task, and which it has not got back; None if nothing was."""
+        key = self.state_key(task.task_id)
+        path = self.directory.former_task(*key)
+        if path is None:
+            return None
+        try:
+            former = RocksDBEngine(path, self.rocksdb_options)
+            try:
+                return task.lost_rows(former)
+            finally:
+                former.close()
+        finally:
+            self.directory.drop_former_task(*key)
 
     def _plan_of(self, task_id: TaskId) -> SubTopologyPlan:
         part = self.plan.sub_topologies.get(task_id.sub_topology)

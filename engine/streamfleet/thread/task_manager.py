@@ -261,7 +261,8 @@ class TaskManager:
             ) from error
         log.warning("task corrupted, its state is wiped and restored", task=str(task_id), error=str(error))
         self._counts.corrupted_tasks += 1
-        self._factory.wipe(task_id)
+        # What is readable and active is compared with what comes back: a truncated changelog does not bring everything.
+        self._factory.wipe(task_id, keeps_former=task_id in self._wanted and not isinstance(error, StoreDamagedError))
         self.has_lost_state |= task_id in self._wanted
 
     # restoring
@@ -284,12 +285,25 @@ class TaskManager:
         return bool(restored)
 
     def _run(self, task: StreamTask) -> None:
+        self._count_lost_rows(task)
         committed = self._committed.pop(task.task_id)
         task.complete_restoration(committed)
         positions = self._start_positions(task.task_id, committed)
         self._owners.update(dict.fromkeys(positions, task))
         self._consumer.incremental_assign(positions)
         log.info("task running", task=str(task.task_id))
+
+    def _count_lost_rows(self, task: StreamTask) -> None:
+        try:
+            lost = self._factory.count_lost_rows(task)
+        except StateStoreError as error:
+            log.warning("lost rows could not be counted", task=str(task.task_id), error=str(error))
+            return
+        if lost:
+            self._counts.lost_rows += lost
+            log.error(
+                "rows of local state are lost: the changelog no longer has them", task=str(task.task_id), rows=lost
+            )
 
     def _start_positions(
         self, task_id: TaskId, committed: Mapping[TopicPartition, CommittedOffset]

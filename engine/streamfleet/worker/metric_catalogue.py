@@ -94,6 +94,12 @@ METRICS = (
         "Tasks whose local state was unusable, so that it was wiped and restored.",
     ),
     MetricSpec(
+        "lost_rows_total",
+        "counter",
+        ("thread",),
+        "Rows of wiped state that a truncated changelog did not bring back; expired windows and deleted keys among them.",
+    ),
+    MetricSpec(
         "full_disk_waits_total",
         "counter",
         ("thread",),

@@ -43,6 +43,10 @@ def corrupted_tasks(streams):
     return sum(counts.corrupted_tasks for counts in streams.metrics().threads.values())
 
 
+def lost_rows(streams):
+    return sum(counts.lost_rows for counts in streams.metrics().threads.values())
+
+
 def stale_state(app):
     """Local state that is behind its changelogs; returns the first offset that it does not know, by changelog and partition."""
     app.write(ALL)
@@ -65,6 +69,7 @@ def test_F34_a_changelog_truncated_past_the_state_is_restored_from_its_start(app
         app.write(ALL)
         app.wait_until_counted()
         assert corrupted_tasks(streams) == 4
+        assert lost_rows(streams) == 0
     said = [line["error"] for line in logged if line["event"] == "task corrupted, its state is wiped and restored"]
     assert len(said) == 4 and all("goes on from" in text and "wiped and restored" in text for text in said)
 
@@ -78,7 +83,10 @@ def test_F34_what_a_truncated_changelog_no_longer_has_is_reported_not_kept_half(
         expected = {key.encode(): count.to_bytes(8, "big") for key, count in app.keys.items()}
         app.bench.read(app.outputs["by-key"], lambda got: dict(got) == expected)
         assert corrupted_tasks(streams) == 2
+        assert lost_rows(streams) == len(KEYS)
     assert sum(line["event"].startswith("task corrupted") for line in logged) == 2
+    assert sum(line["rows"] for line in logged if line["event"].startswith("rows of local state are lost")) == len(KEYS)
+    assert not list(app.bench.directory.rglob("*.former"))
 
 
 def test_F34_state_ahead_of_its_changelog_is_corrupted_too():

@@ -74,6 +74,27 @@ def test_a_disk_that_takes_nothing_is_named_at_the_start(tmp_path, monkeypatch, 
         StateDirectory(tmp_path, "app").lock()
 
 
+def test_state_that_is_set_aside_can_be_read_until_it_is_dropped(directory):
+    path = make_task(directory, "aa", 0, age_ms=0, now_ms=10_000_000)
+    (path / "rows").write_text("old")
+    directory.set_task_aside("aa", 0)
+    former = directory.former_task("aa", 0)
+    assert not path.exists() and (former / "rows").read_text() == "old"
+    assert directory.tasks() == [] and directory.clean({path}, delay_ms=0, now_ms=10_000_000) == []
+    directory.set_task_aside("aa", 0)
+    assert directory.former_task("aa", 0) is None, "there was nothing to set aside, and what was before is dropped"
+    path.mkdir()
+    directory.set_task_aside("aa", 0)
+    directory.drop_former_task("aa", 0)
+    assert directory.former_task("aa", 0) is None
+
+
+def test_state_set_aside_of_a_task_that_is_elsewhere_is_cleaned(directory):
+    make_task(directory, "aa", 0, age_ms=2_000, now_ms=10_000_000)
+    directory.set_task_aside("aa", 0)
+    assert directory.clean(set(), delay_ms=1_000, now_ms=10_000_000) == ["aa_0.former"]
+
+
 def test_cleaning_spares_what_is_kept_young_or_not_a_task(directory):
     now_ms = 10_000_000
     kept = make_task(directory, "aa", 0, age_ms=9_000, now_ms=now_ms)
