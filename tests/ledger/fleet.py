@@ -177,6 +177,9 @@ class Fleet:
             seen = sum(e.get("event") == event and e["timestamp"] >= since for w in self.workers for e in w.events())
             if seen >= count:
                 return
+            self.note_deaths()
+            if self.deaths:
+                raise RuntimeError(self.deaths[0])
             if time.monotonic() > deadline:
                 raise TimeoutError(f"only {seen} of {count} times {event!r} in {seconds} s")
             time.sleep(0.1)

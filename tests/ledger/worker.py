@@ -11,6 +11,7 @@ import ctypes
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import structlog
@@ -26,7 +27,7 @@ PARENT_DEATH_SIGNAL = 1
 """PR_SET_PDEATHSIG of Linux."""
 
 
-def arguments() -> argparse.Namespace:
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="run the ledger app")
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--app", required=True)
@@ -35,7 +36,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--setting", action="append", default=[], type=_setting, help="NAME=VALUE")
     parser.add_argument("--mutation", action="append", default=[], choices=sorted(MUTATIONS))
     parser.add_argument("--failpoint", action="append", default=[], type=FailpointSpec.parse)
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
 def config(options: argparse.Namespace) -> sf.StreamsConfig:
@@ -45,7 +46,7 @@ def config(options: argparse.Namespace) -> sf.StreamsConfig:
         "state.dir": options.state_dir,
         "processing.guarantee": options.guarantee,
         "statestore.cache.max.bytes": 0,
-        "windowed.emit.interval.ms": 0,
+        "__emit.interval.ms.kstreams.windowed.aggregation__": 0,
         "commit.interval.ms": 100,
         "poll.ms": 20,
         "session.timeout.ms": SESSION_TIMEOUT_MS,
