@@ -9,6 +9,11 @@ from streamfleet.kafka.error_codes import NOT_ALLOWED, ErrorCode
 from streamfleet.kafka.errors import AuthorizationError, GroupFatalError
 from streamfleet.kafka.group_client import GroupSettings
 
+_STOP_IT = (
+    "stop it first, or give the app an application id of its own; a Java Kafka Streams app leaves the group at once if it is "
+    "closed with CloseOptions of LEAVE_GROUP, else when its session time-out is over (45 s by default)"
+)
+
 
 def refusal(code: ErrorCode, settings: GroupSettings) -> GroupFatalError:
     if code in NOT_ALLOWED:
@@ -23,7 +28,7 @@ def refusal(code: ErrorCode, settings: GroupSettings) -> GroupFatalError:
         ),
         ErrorCode.INCONSISTENT_GROUP_PROTOCOL: (
             f"group {settings.group_id} is in use by another kind of client",
-            "stop it, or give the app an application id of its own",
+            _STOP_IT,
         ),
         ErrorCode.INVALID_SESSION_TIMEOUT: (
             f"the broker does not accept a session time-out of {settings.session_timeout_ms} ms",

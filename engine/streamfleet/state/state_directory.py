@@ -25,7 +25,8 @@ ROOM_NAME = ".room"
 ROOM_BYTES = 16 * 2**20
 """A write buffer of a database: with less, nothing that waits could be written."""
 FORMER_SUFFIX = ".former"
-_TASK_DIRECTORY = re.compile(r"[0-9a-f]+_[0-9]+")
+_TASK_DIRECTORY = re.compile(r"[0-9a-f]{16}_[0-9]+")
+"""Not those of Java Kafka Streams, `0_1`: an app that was taken over may be handed back with the state it had."""
 
 
 class StateDirectory:

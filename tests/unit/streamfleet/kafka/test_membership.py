@@ -218,7 +218,7 @@ def test_a_broker_that_is_confused_is_asked_again_after_a_pause(stage):
 @pytest.mark.parametrize(
     ("refused", "message"),
     [
-        (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "in use by another kind of client"),
+        (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "in use by another kind of client; stop it first"),
         (ErrorCode.FENCED_INSTANCE_ID, "another process is static member"),
         (ErrorCode.INVALID_SESSION_TIMEOUT, "does not accept a session time-out of 45000 ms"),
         (ErrorCode.GROUP_MAX_SIZE_REACHED, "as many members as the broker allows"),

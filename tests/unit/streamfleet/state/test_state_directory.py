@@ -90,21 +90,23 @@ def test_state_that_is_set_aside_can_be_read_until_it_is_dropped(directory):
 
 
 def test_state_set_aside_of_a_task_that_is_elsewhere_is_cleaned(directory):
-    make_task(directory, "aa", 0, age_ms=2_000, now_ms=10_000_000)
-    directory.set_task_aside("aa", 0)
-    assert directory.clean(set(), delay_ms=1_000, now_ms=10_000_000) == ["aa_0.former"]
+    make_task(directory, "aa" * 8, 0, age_ms=2_000, now_ms=10_000_000)
+    directory.set_task_aside("aa" * 8, 0)
+    assert directory.clean(set(), delay_ms=1_000, now_ms=10_000_000) == [f"{'aa' * 8}_0.former"]
 
 
 def test_cleaning_spares_what_is_kept_young_or_not_a_task(directory):
     now_ms = 10_000_000
-    kept = make_task(directory, "aa", 0, age_ms=9_000, now_ms=now_ms)
-    young = make_task(directory, "aa", 1, age_ms=500, now_ms=now_ms)
-    old = make_task(directory, "bb", 7, age_ms=1_000, now_ms=now_ms)
+    kept = make_task(directory, "aa" * 8, 0, age_ms=9_000, now_ms=now_ms)
+    young = make_task(directory, "aa" * 8, 1, age_ms=500, now_ms=now_ms)
+    old = make_task(directory, "bb" * 8, 7, age_ms=1_000, now_ms=now_ms)
+    of_java = make_task(directory, "0", 1, age_ms=9_000, now_ms=now_ms)
     (directory.path / "global").mkdir()
-    assert directory.clean({kept}, delay_ms=1_000, now_ms=now_ms) == ["bb_7"]
+    assert directory.clean({kept}, delay_ms=1_000, now_ms=now_ms) == [f"{'bb' * 8}_7"]
     assert kept.exists()
     assert young.exists()
     assert not old.exists()
+    assert of_java.exists()
     assert (directory.path / "global").exists()
 
 
