@@ -9,6 +9,8 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 CHROMIUM := $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+# Tests that run Java Kafka Streams beside the engine build it; the broker itself needs neither.
+JDK_AND_MAVEN := $(and $(shell command -v javac),$(shell command -v mvn))
 SCENARIOS ?= tests/conformance/scenarios tests/conformance/scenarios-recorded
 SEED ?= 1
 SECONDS ?= 120
@@ -43,6 +45,9 @@ test: check conformance integration ## everything a change must pass: check, con
 ifeq ($(CHROMIUM),)
 	@echo "!! NOT RUN: the tests that open a page in a browser, because chromium is not installed"
 endif
+ifeq ($(JDK_AND_MAVEN),)
+	@echo "!! NOT RUN: the tests beside Java Kafka Streams, because no JDK or no Maven is installed"
+endif
 
 check: setup ## lint, format, types, layers, unit tests (under two minutes)
 	@echo "== check: lint"; $(VENV)/bin/ruff check .
@@ -56,7 +61,8 @@ conformance: setup ## recorded behaviour of Java Kafka Streams; SCENARIOS=<direc
 	@for directory in $(SCENARIOS); do echo "== conformance: $$directory"; $(PY) tests/conformance/run.py $$directory; done
 
 integration: setup ## tests on a real broker (started and stopped by the tests)
-	@echo "== integration"; $(PY) -m pytest tests/integration -q $(if $(CHROMIUM),,-m "not browser")
+	@echo "== integration"; $(PY) -m pytest tests/integration -q $(if $(CHROMIUM),,-m "not browser") \
+	  $(if $(JDK_AND_MAVEN),,--ignore=tests/integration/interop)
 
 ledger: setup ## one seeded schedule of faults on a real broker; SEED=1 SECONDS=120 GUARANTEE=exactly_once_v2 FAULTS=kill,pause,leave,broker
 	@echo "== ledger: seed $(SEED), $(SECONDS) s, $(GUARANTEE)"
