@@ -17,14 +17,23 @@ from streamfleet.changelog.listeners import StandbyUpdateListener, StateRestoreL
 from streamfleet.config import StreamsConfig
 from streamfleet.dsl.branched import BranchedKStream
 from streamfleet.dsl.builder import StreamsBuilder
+from streamfleet.dsl.cogrouped_stream import CogroupedKStream
 from streamfleet.dsl.global_ktable import GlobalKTable
 from streamfleet.dsl.grouped_stream import KGroupedStream
 from streamfleet.dsl.grouped_table import KGroupedTable
 from streamfleet.dsl.kstream import KStream
 from streamfleet.dsl.ktable import KTable
 from streamfleet.dsl.materialized import Materialized
+from streamfleet.dsl.suppressed import BufferConfig, Suppressed
 from streamfleet.dsl.windowed_stream import SessionWindowedKStream, TimeWindowedKStream
-from streamfleet.dsl.windows import EmitStrategy, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
+from streamfleet.dsl.windows import (
+    EmitStrategy,
+    JoinWindows,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+)
 from streamfleet.errors import (
     ApplicationShutdownError,
     ConfigError,
@@ -127,8 +136,10 @@ if TYPE_CHECKING:
 __all__ = [
     "ApplicationShutdownError",
     "BranchedKStream",
+    "BufferConfig",
     "Cancellable",
     "ClientState",
+    "CogroupedKStream",
     "ConfigError",
     "ConsumedRecord",
     "ContinueProduction",
@@ -149,6 +160,7 @@ __all__ = [
     "Headers",
     "InternalTopic",
     "IsolationLevel",
+    "JoinWindows",
     "KGroupedStream",
     "KGroupedTable",
     "KStream",
@@ -203,6 +215,7 @@ __all__ = [
     "StreamsConfig",
     "StreamsError",
     "SubTopologyPlan",
+    "Suppressed",
     "SuspendReason",
     "TaskCorruptedError",
     "TaskId",

@@ -198,6 +198,10 @@ class StreamsConfig:
         "__emit.interval.ms.kstreams.windowed.aggregation__", None, _at_least(0, _milliseconds)
     )
     """Shortest wall-clock time between two scans for closed windows; None: 1000, and 0 in the test driver."""
+    outer_join_emit_interval_ms: int | None = _setting(
+        "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__", None, _at_least(0, _milliseconds)
+    )
+    """Shortest wall-clock time between two scans for records without partner; None: 1000, and 0 in the test driver."""
     poll_ms: int = _setting("poll.ms", 100, _at_least(0, _milliseconds))
     """How long to wait for records when there is nothing to do."""
     buffered_records_per_partition: int = _setting("buffered.records.per.partition", 1000, _at_least(1))

@@ -17,7 +17,7 @@ LONG_MAX = 2**63 - 1
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def duration_ms(value: Duration, what: str) -> int:
+def duration_ms(value: Duration, what: str, *, may_be_negative: bool = False) -> int:
     """`what` names the argument in the error. Zero is fine; callers that need more say so themselves."""
     if isinstance(value, bool) or not isinstance(value, timedelta | int):
         raise OptionError(
@@ -25,7 +25,7 @@ def duration_ms(value: Duration, what: str) -> int:
             hint="give a timedelta or a whole number of milliseconds",
         )
     number = value // _MILLISECOND if isinstance(value, timedelta) else value
-    if number < 0:
+    if number < 0 and not may_be_negative:
         raise OptionError(f"{what} must not be negative, got {value!r}")
     if number > LONG_MAX:
         raise OptionError(f"{what} is too long, got {value!r}", hint=f"the longest duration is {LONG_MAX} ms")

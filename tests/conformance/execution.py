@@ -219,7 +219,9 @@ def _rendered(scenario: Scenario, record: Any) -> list[Json]:
 
 
 def _rows(store: Any) -> Iterator[Json]:
-    """The rows of a store: [key, value], with the timestamp behind it where the store keeps one."""
+    """The rows of a store: [key, value], with the timestamp behind it where the store keeps one; none if nobody can read them."""
+    if not hasattr(store, "all") and not hasattr(store, "fetch_range"):
+        return
     with store.fetch_range(None, None) if isinstance(store, sf.SessionStore) else store.all() as entries:
         for key, value in entries:
             if isinstance(value, sf.ValueAndTimestamp):

@@ -163,6 +163,10 @@ def to_stream(op: Op, build: Build) -> Any:
     return build.receiver(op).to_stream(*selector, **options(op, "named"))
 
 
+def suppress(op: Op, build: Build) -> Any:
+    return build.receiver(op).suppress(specs.suppressed(op["suppressed"]))
+
+
 # --- processors -------------------------------------------------------------------------------------------------------
 
 
@@ -231,8 +235,6 @@ def _join(method: str) -> OpFunction:
     """Stream-table, stream-global-table and table-table joins; the receiver knows which it is."""
 
     def call(op: Op, build: Build) -> Any:
-        if "window" in op:
-            raise NotYetError("stream-stream joins")
         if "fk" in op:
             raise NotYetError("foreign-key joins")
         if "grace" in op.get("joined", {}):
@@ -242,6 +244,8 @@ def _join(method: str) -> OpFunction:
         chosen = options(op, "named", "joined", "materialized")
         if with_key:
             chosen["with_key"] = True
+        if "window" in op:
+            chosen |= {"window": specs.window(op["window"]), **options(op, "stream_joined")}
         if "key_fn" in op:
             chosen["key_selector"] = bind(op["key_fn"], "k", "v")
         return getattr(build.receiver(op), method)(build.named(op["with"]), joiner, **chosen)
@@ -249,11 +253,11 @@ def _join(method: str) -> OpFunction:
     return call
 
 
-def _not_yet(what: str) -> OpFunction:
-    def call(op: Op, build: Build) -> Any:
-        raise NotYetError(what)
-
-    return call
+def cogroup(op: Op, build: Build) -> Any:
+    """On a grouped stream the first of several; on what that gives, with another grouped stream, the next."""
+    aggregator = bind(op["fn"], "k", "v", "agg")
+    other = (build.named(op["with"]),) if "with" in op else ()
+    return build.receiver(op).cogroup(*other, aggregator)
 
 
 OPS: dict[str, OpFunction] = {
@@ -291,6 +295,6 @@ OPS: dict[str, OpFunction] = {
     "join": _join("join"),
     "left_join": _join("left_join"),
     "outer_join": _join("outer_join"),
-    "suppress": _not_yet("suppress"),
-    "cogroup": _not_yet("cogroup"),
+    "suppress": suppress,
+    "cogroup": cogroup,
 }

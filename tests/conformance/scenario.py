@@ -77,14 +77,10 @@ class Scenario:
 def _later_features(op: dict[str, Json]) -> Iterator[str]:
     name = op["op"]
     if name in ("join", "left_join", "outer_join"):
-        if "window" in op:
-            yield "stream-stream join"
         if "fk" in op:
             yield "foreign-key join"
         if "grace" in op.get("joined", {}):
             yield "join grace"
-    if name in ("suppress", "cogroup"):
-        yield name
     if any(value.get("kind") == "versioned" for value in _objects(op)):
         yield "versioned store"
 

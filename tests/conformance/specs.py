@@ -92,6 +92,17 @@ _OPTION_OBJECTS: dict[str, Mapping[str, tuple[str, Callable[[Json], Any]]]] = {
     "produced": {**_SERDE_OPTIONS, **_NAME_OPTION, "partitions_fn": ("partitioner", _partitions_of)},
     "grouped": {**_SERDE_OPTIONS, **_NAME_OPTION},
     "repartitioned": {**_SERDE_OPTIONS, **_NAME_OPTION, "partitions": ("partitions", _same)},
+    "stream_joined": {
+        **_NAME_OPTION,
+        "store_name": ("store_name", _same),
+        "key": ("key_serde", serde),
+        "left": ("value_serde", serde),
+        "right": ("other_value_serde", serde),
+        "this_store": ("this_store", lambda spec: store(spec)),
+        "other_store": ("other_store", lambda spec: store(spec)),
+        "type": ("kind", _same),
+        "logging": ("logging", _same),
+    },
     "joined": {
         **_NAME_OPTION,
         "key": ("key_serde", serde),
@@ -157,6 +168,24 @@ def store(spec: Mapping[str, Json]) -> Any:
     raise MalformedScenarioError(f"unknown kind of store {kind}")
 
 
+def suppressed(spec: Mapping[str, Json]) -> sf.Suppressed:
+    """No buffer is an unbounded one; a limit alone is that of an eager buffer."""
+    limits = spec.get("buffer", {})
+    buffer = sf.BufferConfig.unbounded()
+    if "max_records" in limits:
+        buffer = buffer.with_max_records(limits["max_records"]).emit_early_when_full()
+    if "max_bytes" in limits:
+        buffer = buffer.with_max_bytes(limits["max_bytes"]).emit_early_when_full()
+    if limits.get("when_full") == "shut_down":
+        buffer = buffer.shut_down_when_full()
+    if "logging" in limits:
+        buffer = buffer.with_logging(limits["logging"])
+    name = {"name": spec["name"]} if "name" in spec else {}
+    if spec["until"] == "window_closes":
+        return sf.Suppressed.until_window_closes(buffer, **name)
+    return sf.Suppressed.until_time_limit(spec["ms"], buffer, **name)
+
+
 def window(spec: Mapping[str, Json]) -> Any:
     """No `grace` is Java's "WithNoGrace" factory."""
     grace = spec.get("grace", 0)
@@ -171,5 +200,5 @@ def window(spec: Mapping[str, Json]) -> Any:
         case "unlimited":
             return sf.UnlimitedWindows(**({"start": spec["start"]} if "start" in spec else {}))
         case "join":
-            raise NotYetError("join windows")
+            return sf.JoinWindows(spec.get("before", spec["diff"]), spec.get("after", spec["diff"]), grace)
     raise MalformedScenarioError(f"unknown kind of window {spec['kind']}")

@@ -62,15 +62,8 @@ def test_a_file_that_is_no_json_object_is_refused(tmp_path, content):
 @pytest.mark.parametrize(
     ("op", "reason"),
     [
-        ({"op": "join", "with": "b", "joiner": "$l", "window": {"kind": "join", "diff": 1}}, "stream-stream join"),
-        (
-            {"op": "outer_join", "with": "b", "joiner": "$l", "window": {"kind": "join", "diff": 1}},
-            "stream-stream join",
-        ),
         ({"op": "left_join", "with": "b", "fk": "$v", "joiner": "$l"}, "foreign-key join"),
         ({"op": "join", "with": "t", "joiner": "$l", "joined": {"grace": 5}}, "join grace"),
-        ({"op": "suppress", "suppressed": {"until": "window_closes"}}, "suppress"),
-        ({"op": "cogroup", "fn": "$v"}, "cogroup"),
         ({"op": "table", "topic": "t", "materialized": {"supplier": {"kind": "versioned"}}}, "versioned store"),
         ({"op": "add_state_store", "store": {"kind": "versioned"}}, "versioned store"),
         ({"op": "process", "processor": {"name": "put", "provides": [{"kind": "versioned"}]}}, "versioned store"),
@@ -85,6 +78,9 @@ def test_a_feature_of_a_later_engine_makes_the_scenario_later(tmp_path, op, reas
     [
         {"op": "join", "with": "t", "joiner": "$l", "joined": {"name": "j"}},
         {"op": "outer_join", "with": "t", "joiner": "$l"},
+        {"op": "outer_join", "with": "b", "joiner": "$l", "window": {"kind": "join", "diff": 1}},
+        {"op": "suppress", "suppressed": {"until": "window_closes"}},
+        {"op": "cogroup", "fn": "$v"},
         {"op": "join", "with": "g", "key_fn": "$k", "joiner": "$l"},
         {"op": "windowed_by", "window": {"kind": "time", "size": 1, "grace": 5}},
         {"op": "add_state_store", "store": {"kind": "window"}},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from streamfleet.compiler.program import TaskEnvironment
 from streamfleet.compiler.read_only_store import ReadOnlyStore
@@ -28,6 +28,8 @@ from streamfleet.records import FixedKeyRecord, Record, RecordContext, RecordMet
 if TYPE_CHECKING:
     from streamfleet.config import StreamsConfig
     from streamfleet.ids import TaskId
+
+T = TypeVar("T")
 
 Process = Callable[[Record[Any, Any]], None]
 
@@ -156,6 +158,9 @@ class NodeContext(InternalProcessorContext):
 
     def set_processor_metadata(self, key: str, value: int) -> None:
         self._environment.set_processor_metadata(key, value)
+
+    def shared(self, key: object, make: Callable[[], T]) -> T:
+        return self._environment.shared(key, make)
 
     @property
     def application_id(self) -> str:

@@ -6,8 +6,8 @@ side knows more of the other than is written here, so a second compiler can be p
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from streamfleet.processor.api import Cancellable, PunctuationType, Punctuator
 from streamfleet.processor.handlers import ProcessingHandler
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from streamfleet.ids import TaskId
     from streamfleet.serdes.api import Serde
     from streamfleet.state.api import StateStore
+
+
+T = TypeVar("T")
 
 
 class TaskProgram(Protocol):
@@ -97,3 +100,6 @@ class TaskEnvironment(Protocol):
     def processor_metadata(self, key: str) -> int | None: ...
 
     def set_processor_metadata(self, key: str, value: int) -> None: ...
+
+    def shared(self, key: object, make: Callable[[], T]) -> T:
+        """What several processors of the task have in common."""

@@ -38,11 +38,21 @@ class Operator(Protocol):
     def __call__(self) -> Processor[Any, Any, Any, Any]: ...
 
 
+class OwnedStore(Protocol):
+    """A store that an operator brings along; its builder is made when the app's defaults are known."""
+
+    name: str
+
+    def builder(self, config: StreamsConfig | None) -> StoreBuilder[StateStore]: ...
+
+
 class GraphNode(ABC):
     """`name` is the topology node that children attach to."""
 
     relaxes_null_keys = False
     """True for a join that wants records with a null key (left joins): then no repartition above it may drop them."""
+    grace_ms: int | None = None
+    """Of the windows of a windowed aggregation: how long after its end a window still changes."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -58,6 +68,18 @@ class GraphNode(ABC):
     def remove_child(self, child: GraphNode) -> None:
         self.children.remove(child)
         child.parents.remove(self)
+
+    def window_grace_ms(self, path: str = "") -> int:
+        """The longest grace of the windowed aggregations above; every path upwards must lead to one."""
+        if self.grace_ms is not None:
+            return self.grace_ms
+        path = f"{self.name} -> {path}" if path else self.name
+        if not self.parents:
+            raise TopologyError(
+                f"there are no windows that could close: {path}",
+                hint="suppress until_window_closes only behind a windowed aggregation; else use until_time_limit",
+            )
+        return max(parent.window_grace_ms(path) for parent in self.parents)
 
     @property
     def parent_names(self) -> tuple[str, ...]:
@@ -140,12 +162,14 @@ class ProcessorGraphNode(GraphNode):
         operator: Operator,
         *,
         spec: StoreSpec | None = None,
+        own_stores: Sequence[OwnedStore] = (),
         builders: Sequence[StoreBuilder[StateStore]] = (),
         stores: Sequence[str] = (),
     ) -> None:
         super().__init__(name)
         self.operator = operator
         self.spec = spec
+        self.own_stores = own_stores
         self.builders = builders
         self.stores = stores
 
@@ -153,6 +177,8 @@ class ProcessorGraphNode(GraphNode):
         topology.add_operator(self.name, self.operator, *self.parent_names)
         if self.spec is not None and self.spec.is_materialized:
             topology.add_state_store(self.spec.builder(config), self.name)
+        for store in self.own_stores:
+            topology.add_state_store(store.builder(config), self.name)
         for builder in self.builders:
             topology.add_state_store(builder, self.name)
         if self.stores:
@@ -192,6 +218,47 @@ class TableJoinGraphNode(GraphNode):
             topology.add_state_store(self.spec.builder(config), self.name)
         for name, _, _, stores in self.sides:
             topology.connect_processor_and_state_stores(name, *stores)
+
+
+class StreamJoinGraphNode(GraphNode):
+    """Two streams joined: a processor for the records of each side, and one that merges their results. The processors that keep
+    the records are nodes of their own, added before this one.
+    """
+
+    def __init__(
+        self,
+        merge: str,
+        merge_operator: Operator,
+        this_side: tuple[str, Operator, str, str],
+        other_side: tuple[str, Operator, str, str],
+        waiting: OwnedStore | None,
+        self_join: Operator,
+        *,
+        is_relaxed: bool,
+    ) -> None:
+        """A side is: node name, operator, name of the node that keeps its records, store of the opposite side."""
+        super().__init__(merge)
+        self.merge_operator = merge_operator
+        self.sides = (this_side, other_side)
+        self.waiting = waiting
+        self.self_join = self_join
+        self.is_self_join = False
+        """Set by the optimizer: both sides are the same stream."""
+        self.relaxes_null_keys = is_relaxed
+
+    def write(self, topology: Topology, config: StreamsConfig | None) -> None:
+        if self.is_self_join:
+            _, _, windowed, _ = self.sides[0]
+            topology.add_operator(self.name, self.self_join, windowed)
+            topology.connect_processor_and_state_stores(self.name, self.sides[1][3])
+            return
+        for name, operator, windowed, _ in self.sides:
+            topology.add_operator(name, operator, windowed)
+        topology.add_operator(self.name, self.merge_operator, *(name for name, *_ in self.sides))
+        for name, _, _, opposite in self.sides:
+            topology.connect_processor_and_state_stores(name, opposite)
+        if self.waiting is not None:
+            topology.add_state_store(self.waiting.builder(config), *(name for name, *_ in self.sides))
 
 
 class SinkGraphNode(GraphNode):

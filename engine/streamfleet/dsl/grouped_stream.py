@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+from streamfleet.dsl.cogrouped_stream import CogroupedKStream
 from streamfleet.dsl.functions import checked_function
 from streamfleet.dsl.graph import GraphNode, ProcessorGraphNode, RepartitionGraphNode
 from streamfleet.dsl.ktable import KTable
@@ -85,6 +86,11 @@ class KGroupedStream(StreamLike[K, V]):
         spec = StoreSpec(options, self._scope.names, AGGREGATE, key_serde=self._key_serde)
         return self._aggregate(StreamAggregateOperator(spec.name, initializer, aggregator), spec, name, AGGREGATE)
 
+    def cogroup(self, aggregator: Callable[[K, V, VA], VA | None]) -> CogroupedKStream[K, VA]:
+        """Aggregate this stream together with others: `aggregator(key, value, aggregate)` takes the values of this one."""
+        checked_function("cogroup", aggregator, "aggregator", ("key", "value", "aggregate"))
+        return CogroupedKStream([(self, aggregator)])
+
     @overload
     def windowed_by(self, windows: SessionWindows) -> SessionWindowedKStream[K, V]: ...
 
@@ -116,10 +122,16 @@ class KGroupedStream(StreamLike[K, V]):
         return self._add_aggregation(operator, spec, node_name, spec.key_serde)
 
     def _add_aggregation(
-        self, operator: TableOperator, spec: StoreSpec, node_name: str, key_serde: Serde[Any] | None
+        self,
+        operator: TableOperator,
+        spec: StoreSpec,
+        node_name: str,
+        key_serde: Serde[Any] | None,
+        grace_ms: int | None = None,
     ) -> KTable[Any, Any]:
         """Add the node, behind a repartition if equal keys do not meet yet."""
         node = ProcessorGraphNode(node_name, operator, spec=spec)
+        node.grace_ms = grace_ms
         parent, sources = self._node, self._sources
         if self._needs_repartition:
             parent = self._repartition_for(spec)
@@ -128,11 +140,13 @@ class KGroupedStream(StreamLike[K, V]):
         self._scope.graph.add(parent, node)
         return KTable(self._scope, node, node_name, sources, key_serde, spec.value_serde, operator, spec.queryable_name)
 
-    def _repartition_for(self, spec: StoreSpec) -> RepartitionGraphNode:
-        """Aggregations of one grouping share its repartition topic if that has a name; else each has its own."""
+    def _repartition_for(self, spec: StoreSpec, suffix: str = "") -> RepartitionGraphNode:
+        """Aggregations of one grouping share its repartition topic if that has a name; else each has its own, named after the
+        aggregation's store with a suffix.
+        """
         node = repartition_node(
             self._scope,
-            self._repartition_name or spec.name,
+            self._repartition_name or spec.name + suffix,
             self._key_serde,
             self._value_serde,
             named_by_user=self._repartition_name is not None or spec.is_named,

@@ -25,9 +25,12 @@ from streamfleet.dsl.operators.stream_table_join import StreamTableJoinOperator,
 from streamfleet.dsl.operators.table_source import TableSourceOperator
 from streamfleet.dsl.repartition import repartition_node
 from streamfleet.dsl.scope import BuilderScope, StreamLike
+from streamfleet.dsl.stream_join import StoreKind, join_streams
+from streamfleet.dsl.windows import JoinWindows
 from streamfleet.errors import OptionError
 from streamfleet.processor.api import ProcessorSupplier
 from streamfleet.serdes.api import Serde
+from streamfleet.state.builders import Logging, WindowStoreBuilder
 from streamfleet.topology.nodes import StreamPartitioner, TopicNameExtractor
 from streamfleet.topology.suppliers import check_supplier, stores_of
 
@@ -279,11 +282,31 @@ class KStream(StreamLike[K, V]):
         name: str | None = None,
     ) -> KStream[K, V1]: ...
 
-    def join(self, other: Any, joiner: Callable[..., Any], **options: Any) -> KStream[K, Any]:
-        """Join each record with the row of its key in a table; records without a row give nothing.
+    @overload
+    def join(
+        self,
+        other: KStream[K, VT],
+        joiner: Callable[..., V1],
+        *,
+        window: JoinWindows,
+        with_key: bool = False,
+        name: str | None = None,
+        store_name: str | None = None,
+        this_store: WindowStoreBuilder[Any, Any] | None = None,
+        other_store: WindowStoreBuilder[Any, Any] | None = None,
+        key_serde: Serde[K] | None = None,
+        value_serde: Serde[V] | None = None,
+        other_value_serde: Serde[VT] | None = None,
+        kind: StoreKind | None = None,
+        logging: Logging = True,
+    ) -> KStream[K, V1]: ...
 
-        With a GlobalKTable, `key_selector(key, value)` says which row. `joiner(left, right)` makes the result, or
-        `joiner(key, left, right)` with `with_key=True`.
+    def join(self, other: Any, joiner: Callable[..., Any], **options: Any) -> KStream[K, Any]:
+        """Join each record with the row of its key in a table, or with the records of another stream that are near in time.
+        Records without partner give nothing.
+
+        With a GlobalKTable, `key_selector(key, value)` says which row. With a stream, `window` says what is near.
+        `joiner(left, right)` makes the result, or `joiner(key, left, right)` with `with_key=True`.
         """
         return self._join("join", other, joiner, options, left=False)
 
@@ -311,9 +334,65 @@ class KStream(StreamLike[K, V]):
         name: str | None = None,
     ) -> KStream[K, V1]: ...
 
+    @overload
+    def left_join(
+        self,
+        other: KStream[K, VT],
+        joiner: Callable[..., V1],
+        *,
+        window: JoinWindows,
+        with_key: bool = False,
+        name: str | None = None,
+        store_name: str | None = None,
+        this_store: WindowStoreBuilder[Any, Any] | None = None,
+        other_store: WindowStoreBuilder[Any, Any] | None = None,
+        key_serde: Serde[K] | None = None,
+        value_serde: Serde[V] | None = None,
+        other_value_serde: Serde[VT] | None = None,
+        kind: StoreKind | None = None,
+        logging: Logging = True,
+    ) -> KStream[K, V1]: ...
+
     def left_join(self, other: Any, joiner: Callable[..., Any], **options: Any) -> KStream[K, Any]:
-        """As `join`, but records without a row (or without a key) are joined with None."""
+        """As `join`, but records without partner (or without a key) are joined with None; with a stream, when the window has
+        closed.
+        """
         return self._join("left_join", other, joiner, options, left=True)
+
+    def outer_join(
+        self,
+        other: KStream[K, VT],
+        joiner: Callable[..., V1],
+        *,
+        window: JoinWindows,
+        with_key: bool = False,
+        name: str | None = None,
+        store_name: str | None = None,
+        this_store: WindowStoreBuilder[Any, Any] | None = None,
+        other_store: WindowStoreBuilder[Any, Any] | None = None,
+        key_serde: Serde[K] | None = None,
+        value_serde: Serde[V] | None = None,
+        other_value_serde: Serde[VT] | None = None,
+        kind: StoreKind | None = None,
+        logging: Logging = True,
+    ) -> KStream[K, V1]:
+        """As `left_join` with a stream, and records of the other stream without partner are joined with None as well."""
+        if not isinstance(other, KStream):
+            raise OptionError(f"outer_join of a KStream needs another KStream, but was given {other!r}")
+        function = _joiner("outer_join", joiner, takes_key=with_key)
+        options = {
+            "window": window,
+            "name": name,
+            "store_name": store_name,
+            "this_store": this_store,
+            "other_store": other_store,
+            "key_serde": key_serde,
+            "value_serde": value_serde,
+            "other_value_serde": other_value_serde,
+            "kind": kind,
+            "logging": logging,
+        }
+        return join_streams("outer_join", self, other, function, options, left_outer=True, right_outer=True)
 
     # the Processor API
 
@@ -390,14 +469,16 @@ class KStream(StreamLike[K, V]):
     def _join(
         self, operator: str, other: Any, joiner: Callable[..., Any], options: dict[str, Any], *, left: bool
     ) -> KStream[K, Any]:
-        takes_key = options.pop("with_key", False)
-        arguments = ("key", "left", "right") if takes_key else ("left", "right")
-        function = joiner_with_key(checked_function(operator, joiner, "joiner", arguments), takes_key=takes_key)
+        function = _joiner(operator, joiner, takes_key=options.pop("with_key", False))
+        if isinstance(other, KStream):
+            return join_streams(operator, self, other, function, options, left_outer=left, right_outer=False)
         if isinstance(other, KTable):
             return self._join_table(other, function, left=left, **options)
         if isinstance(other, GlobalKTable):
             return self._join_global_table(operator, other, function, left=left, **options)
-        raise OptionError(f"{operator} cannot join a KStream with {other!r}", hint="pass a KTable or a GlobalKTable")
+        raise OptionError(
+            f"{operator} cannot join a KStream with {other!r}", hint="pass a KStream, a KTable or a GlobalKTable"
+        )
 
     def _join_table(
         self,
@@ -458,6 +539,11 @@ class KStream(StreamLike[K, V]):
         shared = self._join_repartition
         sources = frozenset({shared.name})
         return KStream(self._scope, shared, shared.name, sources, key_serde, value_serde, needs_repartition=False)
+
+
+def _joiner(operator: str, joiner: Any, *, takes_key: bool) -> Callable[[Any, Any, Any], Any]:
+    arguments = ("key", "left", "right") if takes_key else ("left", "right")
+    return joiner_with_key(checked_function(operator, joiner, "joiner", arguments), takes_key=takes_key)
 
 
 def _value_function(operator: str, mapper: Any, *, takes_key: bool) -> Callable[[Any, Any], Any]:

@@ -10,15 +10,18 @@ from streamfleet.dsl.graph import GraphNode, ProcessorGraphNode, TableJoinGraphN
 from streamfleet.dsl.grouped_table import KGroupedTable
 from streamfleet.dsl.materialized import Materialized, StoreSpec, chosen_materialized
 from streamfleet.dsl.operators.stateless import MapValuesOperator
+from streamfleet.dsl.operators.suppress import Suppression, SuppressOperator
 from streamfleet.dsl.operators.table_group import TableRepartitionMapOperator
 from streamfleet.dsl.operators.table_join import JoinSide, TableJoinMergeOperator, TableJoinOperator
 from streamfleet.dsl.operators.table_map import TableFilterOperator, TableMapValuesOperator, TableTransformOperator
 from streamfleet.dsl.operators.table_view import TableOperator, TableView
 from streamfleet.dsl.scope import BuilderScope, StreamLike
+from streamfleet.dsl.suppressed import Suppressed
 from streamfleet.errors import OptionError
 from streamfleet.processor.api import ValueTransformer
 from streamfleet.records import Change
 from streamfleet.serdes.api import Serde
+from streamfleet.state.change_buffer import ChangeBufferBuilder
 from streamfleet.topology.suppliers import check_supplier, stores_of
 
 if TYPE_CHECKING:
@@ -136,6 +139,32 @@ class KTable(StreamLike[K, V]):
         self._scope.graph.add(self._node, node)
         self.enable_sending_old_values(force=True)
         return KGroupedTable(self._scope, node, node_name, self._sources, key_serde, value_serde, repartition_name=name)
+
+    def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
+        """Hold updates back: until their window has closed, or for some time after the first of them. See Suppressed."""
+        if not isinstance(suppressed, Suppressed):
+            raise OptionError(
+                f"suppress needs a Suppressed, but was given {suppressed!r}",
+                hint="Suppressed.until_window_closes(...) or Suppressed.until_time_limit(...)",
+            )
+        names, logging = self._scope.names, suppressed.buffer.logging
+        node_name = suppressed.name or names.generate("KTABLE-SUPPRESS-")
+        is_final = suppressed.wait_ms is None
+        wait_ms = self._node.window_grace_ms() if suppressed.wait_ms is None else suppressed.wait_ms
+        if suppressed.name is not None:
+            store = f"{suppressed.name}-store"
+        else:
+            store = names.generate("KTABLE-SUPPRESS-STATE-STORE-")
+            if logging is not False:
+                names.unnamed["changelog topic"].append(f"{store}-changelog")
+        operator = SuppressOperator(self, Suppression(wait_ms, is_final, suppressed.buffer, store))
+        builder = ChangeBufferBuilder(
+            name=store, key_serde=self._key_serde, value_serde=self._value_serde, logging=logging
+        )
+        node = ProcessorGraphNode(node_name, operator, builders=(builder,))
+        self._scope.graph.add(self._node, node)
+        serdes = self._key_serde, self._value_serde
+        return KTable(self._scope, node, node_name, self._sources, *serdes, operator, None)
 
     # joins
 

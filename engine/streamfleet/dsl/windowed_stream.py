@@ -52,9 +52,10 @@ class _WindowedKStream(Generic[K, V]):
         name: str | None,
         prefix: str,
         key_serde: Serde[Any] | None,
+        grace_ms: int,
     ) -> KTable[Windowed[K], Any]:
         node_name = self._scope.names.node(name, prefix)
-        return self._grouped._add_aggregation(operator, spec, node_name, key_serde)
+        return self._grouped._add_aggregation(operator, spec, node_name, key_serde, grace_ms)
 
 
 class TimeWindowedKStream(_WindowedKStream[K, V]):
@@ -135,7 +136,7 @@ class TimeWindowedKStream(_WindowedKStream[K, V]):
                 has_least_retention=spec.has_least_retention,
             )
         key_serde = None if spec.key_serde is None else windowed(spec.key_serde, size_ms)
-        return self._add(operator, spec, name, prefix, key_serde)
+        return self._add(operator, spec, name, prefix, key_serde, self._windows.grace_ms)
 
 
 class SessionWindowedKStream(_WindowedKStream[K, V]):
@@ -203,7 +204,8 @@ class SessionWindowedKStream(_WindowedKStream[K, V]):
             self._windows, spec.name, self._emit_strategy, initializer, aggregator, merger
         )
         key_serde = None if spec.key_serde is None else session_windowed(spec.key_serde)
-        return self._add(operator, spec, name, prefix, key_serde)
+        # A session may grow as long as the gap lasts, so it closes later by that much.
+        return self._add(operator, spec, name, prefix, key_serde, self._windows.grace_ms + self._windows.gap_ms)
 
 
 def _add_counts(_key: Any, one: int, other: int) -> int:

@@ -110,3 +110,33 @@ class SessionWindows:
 
     def __repr__(self) -> str:
         return f"SessionWindows(gap={self.gap_ms}, grace={self.grace_ms})"
+
+
+class JoinWindows:
+    """Which records of two streams meet: right ones at most `before` earlier and `after` later than the left one.
+
+    A record that comes more than `grace` after its window has ended may find no partner any more.
+    """
+
+    def __init__(self, before: Duration, after: Duration, grace: Duration | _Missing = _MISSING) -> None:
+        # One may be negative: `before=-5000, after=10000` meets what comes 5 to 10 seconds later.
+        self.before_ms = duration_ms(before, "before of JoinWindows", may_be_negative=True)
+        self.after_ms = duration_ms(after, "after of JoinWindows", may_be_negative=True)
+        if self.size_ms < 0:
+            raise OptionError(
+                f"JoinWindows: before ({self.before_ms} ms) and after ({self.after_ms} ms) leave no time in which records meet",
+                hint="one of them may be negative, but not their sum",
+            )
+        self.grace_ms = _grace("JoinWindows", grace)
+
+    @property
+    def size_ms(self) -> int:
+        return self.before_ms + self.after_ms
+
+    @property
+    def retention_ms(self) -> int:
+        """How long a record can find partners."""
+        return self.size_ms + self.grace_ms
+
+    def __repr__(self) -> str:
+        return f"JoinWindows(before={self.before_ms}, after={self.after_ms}, grace={self.grace_ms})"

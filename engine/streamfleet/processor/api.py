@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from streamfleet.ids import TaskId
     from streamfleet.state.api import StateStore, StoreBuilder
 
+T = TypeVar("T")
 KIn = TypeVar("KIn")
 VIn = TypeVar("VIn")
 KOut = TypeVar("KOut")
@@ -120,6 +121,10 @@ class InternalProcessorContext(ProcessorContext[Any, Any]):
 
     @abstractmethod
     def set_processor_metadata(self, key: str, value: int) -> None: ...
+
+    @abstractmethod
+    def shared(self, key: object, make: Callable[[], T]) -> T:
+        """One object for all processors of the task that ask with the same key, from `init` to `close`."""
 
 
 class FixedKeyProcessorContext(ABC, Generic[KOut, VOut]):

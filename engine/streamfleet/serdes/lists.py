@@ -7,9 +7,9 @@ any other                    0x01 | count (4) | per item: length (4, -1 for null
 from __future__ import annotations
 
 import struct
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from streamfleet.serdes.api import Serde
+from streamfleet.serdes.api import Serde, resolved
 
 T = TypeVar("T")
 
@@ -31,6 +31,9 @@ class ListSerde(Generic[T]):
 
     def __repr__(self) -> str:
         return f"list_of({self.inner!r})"
+
+    def with_default(self, default: Serde[Any]) -> ListSerde[Any]:
+        return ListSerde(resolved(self.inner, default) or default)
 
     def serialize(self, topic: str, value: list[T | None] | None) -> bytes | None:
         if value is None:

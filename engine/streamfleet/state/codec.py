@@ -7,7 +7,7 @@ from typing import Any
 
 from streamfleet.errors import ConfigError, SerializationError, StateStoreError
 from streamfleet.records import ValueAndTimestamp
-from streamfleet.serdes.api import Serde
+from streamfleet.serdes.api import Serde, resolved
 from streamfleet.state.api import StoreContext
 from streamfleet.state.logged_rows import TIMESTAMP_SIZE
 
@@ -99,7 +99,7 @@ class StoreCodec:
 
 
 def _chosen(name: str, side: str, given: Serde[Any] | None, default: Serde[Any] | None) -> Serde[Any]:
-    serde = given or default
+    serde = resolved(given, default)
     if serde is None:
         raise ConfigError(
             f"store {name} has no {side} serde, and default.{side}.serde is not set",

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar, cast
 
 from streamfleet.errors import StoreUnavailableError
 from streamfleet.records import RawRecord
-from streamfleet.state.api import FlushListener, StateStore, StoreContext, StoreIterator
+from streamfleet.state.api import FlushListener, StoreContext, StoreIterator
 from streamfleet.state.builders import OwnStoreBuilder
 from streamfleet.state.cached_rows import CachedRows
 from streamfleet.state.codec import StoreCodec
@@ -18,6 +18,7 @@ from streamfleet.state.dirty_buffer import Row
 from streamfleet.state.logged_rows import TIMESTAMP_SIZE, UNKNOWN_TIMESTAMP, LoggedRows, UnstampedRows
 from streamfleet.state.rows_api import BottomRows, Rows
 from streamfleet.state.store_home import RowsHome, StoreHome
+from streamfleet.state.task_store import TaskStore
 
 T = TypeVar("T")
 
@@ -61,7 +62,7 @@ class PeekedRows:
         return self._bottom.peek(raw) if entry is None else entry.value
 
 
-class OwnStore(StateStore):
+class OwnStore(TaskStore):
     """A typed store over `_top`: the cache if there is one, else the rows with or without log. `_bottom` is for scans
     and restore.
     """
@@ -103,14 +104,13 @@ class OwnStore(StateStore):
         self.open_in(StoreHome(context))
 
     def open_in(self, home: StoreHome) -> None:
-        """Open in a home that is shared with the other stores of the task."""
         builder = self._builder
         self._codec = StoreCodec(
             self.name, builder.key_serde, builder.value_serde, home.context, is_timestamped=self._is_timestamped
         )
         self._bottom = bottom = self._make_rows(home)
         below: Rows = UnstampedRows(bottom) if builder.forgets_timestamps else bottom
-        changelog = home.changelog(self.name) if builder.logging_enabled else None
+        changelog = home.changelog(self.name, home.usual_changelog) if builder.logging_enabled else None
         if changelog is not None:
             below = LoggedRows(below, changelog, home.context, is_timestamped=self._is_timestamped)
             self._on_logged(bottom, below)
@@ -179,15 +179,7 @@ class OwnStore(StateStore):
         if self._cache is not None:
             self._cache.flush()
 
-    def settle(self) -> None:
-        """Write to the rows what is held above them and not held back: before a commit."""
-
-    @property
-    def unsettled_bytes(self) -> int:
-        return 0
-
     def discard(self) -> None:
-        """The buffers were discarded: forget what was made of them."""
         if self._cache is not None:
             self._cache.clear()
         self._bottom.reload()

@@ -5,13 +5,15 @@ TaskState makes one and opens all stores in it; a store that is opened alone mak
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping
+from typing import Protocol, TypeVar
 
 from streamfleet.state.api import StoreContext, StoreEngineKind
 from streamfleet.state.changelog import ChangeLog, EachChange, LastChangePerKey
 from streamfleet.state.dirty_buffer import DirtyBuffer
 from streamfleet.state.engine_rows import CommittedRows, EngineRows, StoreFacts
+
+ChangeLogT = TypeVar("ChangeLogT", bound=ChangeLog)
 
 
 class RowSource(Protocol):
@@ -52,14 +54,18 @@ class StoreHome:
             self._engines[kind] = EngineRows(context.engine(kind), context.application_id, context.state_id)
         return self._engines[kind]
 
-    def changelog(self, store_name: str) -> ChangeLog | None:
+    def changelog(self, store_name: str, kind: Callable[[StoreContext, str], ChangeLogT]) -> ChangeLogT | None:
         """None if the store does not log."""
         if store_name in self._unlogged or self.context.changelog_topic(store_name) is None:
             return None
-        kind = LastChangePerKey if self.context.deduplicate_changelog else EachChange
-        changelog: ChangeLog = kind(self.context, store_name)
+        changelog = kind(self.context, store_name)
         self._changelogs.append(changelog)
         return changelog
+
+    @property
+    def usual_changelog(self) -> type[LastChangePerKey | EachChange]:
+        """The kind that the configuration asks for."""
+        return LastChangePerKey if self.context.deduplicate_changelog else EachChange
 
     def check_topics(self, topic_ids: Mapping[str, str]) -> None:
         for rows in self._engines.values():

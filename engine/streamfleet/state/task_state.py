@@ -19,9 +19,9 @@ from streamfleet.state.api import StateStore, StoreBuilder, StoreContext, StoreE
 from streamfleet.state.committed_stores import CommittedStores
 from streamfleet.state.engine_rows import EngineRows
 from streamfleet.state.lost_rows import count_lost_rows
-from streamfleet.state.own_store import OwnStore
 from streamfleet.state.snapshot import SnapshotMismatchError, find_snapshot, load_snapshot
 from streamfleet.state.store_home import StoreHome
+from streamfleet.state.task_store import TaskStore
 
 log = structlog.get_logger(__name__)
 
@@ -95,7 +95,7 @@ class TaskState:
 
     def _open(self, context: StoreContext, entry: StoreDescription) -> None:
         store = entry.builder.build()
-        if isinstance(store, OwnStore):
+        if isinstance(store, TaskStore):
             store.open_in(self._home)
         else:
             store.open(context)
@@ -161,8 +161,8 @@ class TaskState:
         """About how much memory the changes since the last commit take."""
         return self._home.uncommitted_bytes + sum(store.unsettled_bytes for store in self._own_stores())
 
-    def _own_stores(self) -> Iterator[OwnStore]:
-        return (store for store in self.stores.values() if isinstance(store, OwnStore))
+    def _own_stores(self) -> Iterator[TaskStore]:
+        return (store for store in self.stores.values() if isinstance(store, TaskStore))
 
     def close(self) -> None:
         """Close the stores without committing: what is not committed is restored from the changelogs."""

@@ -171,6 +171,7 @@ class StreamTask:
             queue.clear()
         self._context.stream_time = NO_TIMESTAMP
         self._context.metadata.clear()
+        self._context.forget_shared()
         if was_running:
             self._program.close()
 

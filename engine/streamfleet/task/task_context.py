@@ -7,8 +7,8 @@ given. Created and read by StreamTask; GlobalTaskContext is the variant without 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from streamfleet.clock import Clock
 from streamfleet.errors import StreamsError
@@ -27,6 +27,9 @@ from streamfleet.task.store_engines import StoreEngines
 if TYPE_CHECKING:
     from streamfleet.config import StreamsConfig
     from streamfleet.serdes.api import Serde
+
+
+T = TypeVar("T")
 
 
 class TaskContext:
@@ -65,6 +68,7 @@ class TaskContext:
         self.metadata: dict[str, int] = {}
         self.metadata_changed = False
         self.punctuations = {kind: PunctuationQueue() for kind in PunctuationType}
+        self._shared: dict[object, Any] = {}
         self._clock = clock
         self._engines = engines
         self._metrics = metrics
@@ -115,6 +119,15 @@ class TaskContext:
     def set_processor_metadata(self, key: str, value: int) -> None:
         self.metadata[key] = value
         self.metadata_changed = True
+
+    def shared(self, key: object, make: Callable[[], T]) -> T:
+        if key not in self._shared:
+            self._shared[key] = make()
+        found: T = self._shared[key]
+        return found
+
+    def forget_shared(self) -> None:
+        self._shared.clear()
 
     # for the stores
 

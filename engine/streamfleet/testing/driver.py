@@ -296,6 +296,8 @@ def _driver_config(config: StreamsConfig | None) -> StreamsConfig:
     config = config or StreamsConfig(application_id=DEFAULT_APPLICATION_ID)
     if config.windowed_emit_interval_ms is None:
         config = config.with_(windowed_emit_interval_ms=0)
+    if config.outer_join_emit_interval_ms is None:
+        config = config.with_(outer_join_emit_interval_ms=0)
     return config
 
 

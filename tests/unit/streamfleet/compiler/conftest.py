@@ -56,6 +56,7 @@ class FakeEnvironment:
         self.dropped: list[tuple[str, str]] = []
         self.commits = 0
         self.metadata: dict[str, int] = {}
+        self.shared_objects: dict[object, Any] = {}
 
     def stream_time_ms(self):
         return 100
@@ -80,6 +81,9 @@ class FakeEnvironment:
 
     def processor_metadata(self, key):
         return self.metadata.get(key)
+
+    def shared(self, key, make):
+        return self.shared_objects.setdefault(key, make())
 
     def set_processor_metadata(self, key, value):
         self.metadata[key] = value

@@ -33,5 +33,7 @@ def rows_of(store):
     if isinstance(store, sf.SessionStore):
         with store.fetch_range(None, None) as rows:
             return dict(rows)
+    if not hasattr(store, "all"):
+        return None  # a buffer: nobody reads it by key
     with store.all() as rows:
         return {key: value.value if isinstance(value, sf.ValueAndTimestamp) else value for key, value in rows}

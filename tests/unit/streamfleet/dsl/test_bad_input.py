@@ -142,7 +142,9 @@ def test_a_supplier_that_returns_one_instance_twice_names_the_operator():
 
 
 def test_joining_with_something_else_is_refused():
-    with pytest.raises(sf.OptionError, match="join cannot join a KStream with 5; pass a KTable or a GlobalKTable"):
+    with pytest.raises(
+        sf.OptionError, match="join cannot join a KStream with 5; pass a KStream, a KTable or a GlobalKTable"
+    ):
         source()[1].join(5, lambda left, right: left)
 
 
