@@ -205,6 +205,15 @@ class TopicToCreate(msgspec.Struct, frozen=True):
     replication_factor: int = -1
 
 
+class ClusterReader(Protocol):
+    """What the leader of a group asks the cluster before it assigns tasks. Every call answers soon or fails: all others wait."""
+
+    def list_offsets(self, partitions: Iterable[TopicPartition], kind: OffsetKind) -> dict[TopicPartition, int]: ...
+
+    def partition_racks(self, names: Iterable[str]) -> dict[TopicPartition, frozenset[str]]:
+        """Racks of the brokers that have a replica, for all partitions of these topics; empty where brokers have no rack."""
+
+
 class Admin(Protocol):
     """Topics and their offsets. Every call waits for an absent broker until its deadline, and says so meanwhile."""
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from streamfleet.assignment.runnable import Runnable
 from streamfleet.assignment.snapshot import Member, Snapshot, TaskKey
 from streamfleet.assignment.task_assignor import ApplicationState, ProcessState, TaskInfo
-from streamfleet.ids import TopicPartition
 
 
 def application_state(
@@ -23,7 +22,7 @@ def application_state(
             task,
             entry.info.stateful,
             tuple(entry.info.partitions_of(task)),
-            tuple(TopicPartition(topic, task.partition) for topic in entry.info.changelogs),
+            tuple(entry.info.changelogs_of(task)),
             None if ends is None else ends.get(task),
         )
         for _, entry in sorted(runnable.items())

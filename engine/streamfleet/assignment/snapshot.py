@@ -42,6 +42,14 @@ class SubTopologyInfo(msgspec.Struct, frozen=True):
         """What the task reads; a narrower topic has nothing for the last tasks."""
         return (TopicPartition(topic, task.partition) for topic, n in self.sources.items() if task.partition < n)
 
+    def changelogs_of(self, task: TaskKey) -> Iterator[TopicPartition]:
+        """What its state can be restored from. A source that is its table's changelog may be narrower, too."""
+        return (
+            TopicPartition(topic, task.partition)
+            for topic in self.changelogs
+            if task.partition < self.sources.get(topic, task.partition + 1)
+        )
+
 
 class MemberReport(msgspec.Struct, frozen=True, kw_only=True):
     """What one StreamThread tells the group when it joins."""

@@ -19,7 +19,9 @@ import msgspec
 import structlog
 
 from streamfleet.assignment import user_data
+from streamfleet.assignment.cluster_facts import ClusterFacts, cluster_facts
 from streamfleet.assignment.group_assignment import assign
+from streamfleet.assignment.high_availability import HighAvailabilityTaskAssignor
 from streamfleet.assignment.snapshot import (
     AssignorSettings,
     GroupAssignment,
@@ -30,13 +32,13 @@ from streamfleet.assignment.snapshot import (
     SubTopologyInfo,
     TaskKey,
 )
-from streamfleet.assignment.sticky import StickyTaskAssignor
 from streamfleet.assignment.task_assignor import TaskAssignor
 from streamfleet.assignment.user_data import ReceivedReport
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.consumer_protocol import Assignment, Subscription
 from streamfleet.kafka.errors import MalformedGroupDataError
 from streamfleet.kafka.group_protocol import Received, Subscriber
+from streamfleet.ports import ClusterReader
 
 log = structlog.get_logger(__name__)
 
@@ -52,11 +54,15 @@ class StreamsProtocol:
         *,
         settings: AssignorSettings | None = None,
         assignor: TaskAssignor | None = None,
+        cluster: ClusterReader | None = None,
     ) -> None:
-        """`incarnation` is another one at every start of the process; None: a random one."""
+        """`incarnation` is another one at every start of the process; None: a random one. `cluster` is asked when this member leads
+        the group; None: tasks are assigned without knowing how far their state is.
+        """
         self._incarnation = incarnation or secrets.token_hex(8)
         self._settings = settings or AssignorSettings()
-        self._assignor = assignor or StickyTaskAssignor()
+        self._assignor = assignor or HighAvailabilityTaskAssignor()
+        self._cluster = cluster
         self._owners: Mapping[TaskKey, str] = {}
         self._promised: tuple[TaskKey, ...] = ()
 
@@ -91,7 +97,14 @@ class StreamsProtocol:
             else:
                 received[subscriber.member_id] = report
         members = tuple(report.member for report in received.values())
-        snapshot = Snapshot(members=members, settings=self._settings, last_owners=self._owners)
+        facts = ClusterFacts() if self._cluster is None else cluster_facts(self._cluster, members, self._settings)
+        snapshot = Snapshot(
+            members=members,
+            settings=self._settings,
+            last_owners=self._owners,
+            end_offset_sums=facts.end_offset_sums,
+            partition_racks=facts.partition_racks,
+        )
         decided = assign(snapshot, self._assignor)
         if decided.unassigned:
             log.warning("tasks left out while topologies differ", tasks=[str(task) for task in decided.unassigned])
@@ -111,6 +124,7 @@ class StreamsProtocol:
             plan,
             follow_up=plan.follow_up,
             must_rejoin=(revokes and plan.follow_up) or got.seen_digest != digest(report),
+            next_probe_ms=plan.next_probe_ms,
             refusal=got.refusal,
         )
 

@@ -18,7 +18,10 @@ from streamfleet.errors import InvalidAssignmentError
 def checked(assignor: TaskAssignor, state: ApplicationState, assignment: TaskAssignment) -> TaskAssignment:
     """The assignment, after the assignor was told what is wrong with it, if anything is."""
     error, detail = validate(state, assignment)
-    assignor.on_assignment_computed(assignment, error)
+    if (
+        tell := getattr(assignor, "on_assignment_computed", None)
+    ) is not None:  # not every app's assignor wants to know
+        tell(assignment, error)
     if error is not AssignmentError.NONE:
         raise InvalidAssignmentError(
             f"the assignment of {type(assignor).__name__} cannot be carried out: {error.value} ({detail})",

@@ -1,4 +1,4 @@
-"""The Admin port over librdkafka: topics, their settings and their offsets.
+"""The Admin and ClusterReader ports over librdkafka: topics, their settings and their offsets.
 
 Called by internal_topic_manager.py, by the commit (changelog offsets under at-least-once, purging of repartition
 topics), by restore (where the log ends) and by the reset command. All calls are safe to repeat, and are repeated while
@@ -8,6 +8,7 @@ the cluster does not answer (broker_patience.py). Offsets of groups are the grou
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -49,11 +50,17 @@ class _TopicExists(KafkaClientError):
 
 
 class KafkaAdmin:
-    """Implements Admin."""
+    """Implements Admin and ClusterReader."""
 
     def __init__(self, settings: Mapping[str, Any], patience: BrokerPatience | None = None) -> None:
         self._client = make_client(AdminClient, settings)
         self._patience = patience or BrokerPatience()
+
+    def with_patience(self, patience: BrokerPatience) -> KafkaAdmin:
+        """Another one over the same client. To be closed by itself."""
+        other = copy.copy(self)
+        other._patience = patience  # noqa: SLF001  (it is one of ours)
+        return other
 
     def topic_names(self) -> frozenset[str]:
         doing = "listing topics"
@@ -72,6 +79,20 @@ class KafkaAdmin:
             futures = self._client.describe_topics(TopicCollection(wanted), request_timeout=_seconds(left_ms))
             found = _results(doing, futures, _NoSuchTopic)
             return {name: TopicInfo(name, str(topic.topic_id), len(topic.partitions)) for name, topic in found.items()}
+
+        return self._ask(doing, attempt) if wanted else {}
+
+    def partition_racks(self, names: Iterable[str]) -> dict[TopicPartition, frozenset[str]]:
+        wanted = sorted(set(names))
+        doing = f"asking for the racks of topics {', '.join(wanted)}"
+
+        def attempt(left_ms: int) -> dict[TopicPartition, frozenset[str]]:
+            futures = self._client.describe_topics(TopicCollection(wanted), request_timeout=_seconds(left_ms))
+            return {
+                TopicPartition(name, partition.id): frozenset(node.rack for node in partition.replicas if node.rack)
+                for name, topic in _results(doing, futures, _NoSuchTopic).items()
+                for partition in topic.partitions
+            }
 
         return self._ask(doing, attempt) if wanted else {}
 

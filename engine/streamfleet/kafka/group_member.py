@@ -13,6 +13,7 @@ from typing import Generic
 
 import structlog
 
+from streamfleet.errors import StreamsError
 from streamfleet.kafka.consumer_protocol import (
     Subscription,
     decode_assignment,
@@ -74,6 +75,7 @@ class GroupMember(Generic[ReportT, PlanT]):
         self._reason = "start"
         self._joined_with: ReportT | None = None
         self._must_rejoin = False
+        self._probe_at_ms: int | None = None
         self._heartbeat_interval_ms = client.settings.heartbeat_interval_ms
         self._heartbeat_at_ms = 0
         self._asked_at_ms = 0  # when the request was begun whose answer would prove the membership
@@ -150,6 +152,9 @@ class GroupMember(Generic[ReportT, PlanT]):
         elif (reason := self._mailbox.take_rebalance_reason()) is not None:
             self._counter += 1  # the broker answers a follower that joins with unchanged bytes with the old plan
             self._call_rebalance(reason)
+        elif self._probe_at_ms is not None and self._clock.now_ms() >= self._probe_at_ms:
+            self._counter += 1
+            self._call_rebalance("the plan is due to be looked at again")
         else:
             self._heartbeat()
 
@@ -226,7 +231,8 @@ class GroupMember(Generic[ReportT, PlanT]):
             return {member.member_id: encode_assignment(plans[member.member_id]) for member in members}
         except Exception as error:
             raise GroupFatalError(
-                f"this member leads the group and could not assign its tasks: {error}", hint="this is a defect"
+                f"this member leads the group and could not assign its tasks: {error}",
+                hint=None if isinstance(error, StreamsError) else "this is a defect",
             ) from error
 
     def _synced(self, answer: SyncAnswer) -> None:
@@ -253,7 +259,9 @@ class GroupMember(Generic[ReportT, PlanT]):
         self._heartbeat_interval_ms = (
             settings.follow_up_heartbeat_ms if received.follow_up else settings.heartbeat_interval_ms
         )
-        self._heartbeat_at_ms = self._clock.now_ms() + self._heartbeat_interval_ms
+        now_ms = self._clock.now_ms()
+        self._heartbeat_at_ms = now_ms + self._heartbeat_interval_ms
+        self._probe_at_ms = None if received.next_probe_ms is None else now_ms + received.next_probe_ms
         self._confirm()
         self._mailbox.post(
             lambda number: Assigned(

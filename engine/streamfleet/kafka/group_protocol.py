@@ -36,6 +36,8 @@ class Received(Generic[PlanT_co]):
     """Another rebalance is about to follow: heartbeat more often, so that it is noticed soon."""
     must_rejoin: bool = False
     """This member has to start that rebalance, as soon as its StreamThread has done what the plan asks."""
+    next_probe_ms: int | None = None
+    """After which this member calls a rebalance of its own accord, if none has come before; None: never."""
     refusal: str | None = None
     """The leader will not have this member, or this member cannot go on with this plan; and why."""
 

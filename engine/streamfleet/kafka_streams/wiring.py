@@ -14,6 +14,7 @@ from typing import Any
 
 import structlog
 
+from streamfleet.assignment.assignor_names import task_assignor
 from streamfleet.assignment.snapshot import AssignorSettings, MemberReport, Plan
 from streamfleet.assignment.streams_protocol import StreamsProtocol
 from streamfleet.changelog.listeners import UpdateListeners
@@ -62,6 +63,8 @@ from streamfleet.topology.topology import Topology
 
 log = structlog.get_logger(__name__)
 
+LEADER_ASKING_MS = 2_000
+"""What the leader of the group may take to ask how long changelogs are: it sends no heartbeats meanwhile, and all wait."""
 LONGEST_ASKING_MS = 60_000
 """One question to the cluster is asked no longer than this, nor longer than the task time-out."""
 
@@ -108,6 +111,7 @@ class Wiring:
         self._streams_group: StreamsGroupWiring | None = None
         if config.group_protocol == "streams":
             self._streams_group = StreamsGroupWiring(topology, config, self._settings.connection, process_id)
+        self._leader_admin = self.admin.with_patience(BrokerPatience(timeout_ms=LEADER_ASKING_MS))
         self._changelogs: frozenset[str] = frozenset()
         self._max_message_bytes: int | None = None
         self._sources: dict[str, TopicInfo] | None = None
@@ -276,7 +280,12 @@ class Wiring:
             config.max_poll_interval_ms,
             config.heartbeat_interval_ms,
         )
-        protocol = StreamsProtocol(self._incarnation, settings=_assignor_settings(config))
+        protocol = StreamsProtocol(
+            self._incarnation,
+            settings=_assignor_settings(config),
+            assignor=task_assignor(config.task_assignor),
+            cluster=self._leader_admin,
+        )
         connector = TcpConnector({**self._settings.connection, "client.id": name}, clock)
         client = GroupClient(settings, connector, clock, protocol=protocol.name)
         return classic_membership(client, protocol, clock, wake=wake.set)
@@ -318,6 +327,7 @@ class Wiring:
         return hashlib.sha256(self._topology.to_json().encode()).hexdigest()[:16]
 
     def close(self) -> None:
+        self._leader_admin.close()
         self.admin.close()
 
 

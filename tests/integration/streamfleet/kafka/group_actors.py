@@ -11,6 +11,7 @@ from typing import Any
 import confluent_kafka.admin as ck_admin
 
 from streamfleet.assignment.snapshot import MemberReport, Plan, SubTopologyInfo, TaskKey
+from streamfleet.assignment.sticky import StickyTaskAssignor
 from streamfleet.assignment.streams_protocol import PROTOCOL_NAME, StreamsProtocol
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.connection import TcpConnector
@@ -248,7 +249,7 @@ class HandThread:
         self.transactional_id: str | None = settings.pop("transactional_id", None)
         self.endpoint: str | None = settings.pop("endpoint", None)
         chosen = {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 100, "follow_up_heartbeat_ms": 20, **settings}
-        protocol = StreamsProtocol()
+        protocol = StreamsProtocol(assignor=StickyTaskAssignor())
         client = GroupClient(GroupSettings(group, **chosen), connect, CLOCK, protocol=protocol.name)
         self._client = client
         self.membership: Membership[MemberReport, Plan] = classic_membership(client, protocol, CLOCK, step_wait_ms=2)

@@ -4,6 +4,7 @@ import pytest
 
 from streamfleet.assignment import user_data
 from streamfleet.assignment.snapshot import MemberReport, SubTopologyInfo, TaskKey
+from streamfleet.assignment.sticky import StickyTaskAssignor
 from streamfleet.assignment.streams_protocol import StreamsProtocol, digest
 from streamfleet.assignment.task_assignor import ProcessAssignment, TaskAssignment
 from streamfleet.ids import TopicPartition
@@ -88,7 +89,7 @@ def test_threads_that_share_an_endpoint_are_listed_together():
 
 
 def test_only_the_member_that_has_to_let_go_must_rejoin():
-    leader, new = StreamsProtocol(), StreamsProtocol()
+    leader, new = StreamsProtocol(assignor=StickyTaskAssignor()), StreamsProtocol()
     a, b = report("a", owned=frozenset({T0, T1})), report("b")
     plans = leader.assign([subscriber(leader, a, generation_id=1), subscriber(new, b)])
     first, second = received(leader, a, plans), received(new, b, plans)
@@ -97,7 +98,7 @@ def test_only_the_member_that_has_to_let_go_must_rejoin():
 
 
 def test_what_was_promised_is_told_in_the_next_report():
-    leader, new = StreamsProtocol(), StreamsProtocol()
+    leader, new = StreamsProtocol(assignor=StickyTaskAssignor()), StreamsProtocol()
     a, b = report("a", owned=frozenset({T0, T1})), report("b")
     plans = leader.assign([subscriber(leader, a, generation_id=1), subscriber(new, b)])
     received(new, b, plans)

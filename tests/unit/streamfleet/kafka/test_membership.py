@@ -29,6 +29,7 @@ from streamfleet.kafka.offset_messages import CommittedOffset, PartitionCodes
 
 P0 = TopicPartition("t", 0)
 GOOD_COMMIT = PartitionCodes({P0: ErrorCode.NONE})
+PROBE_MS = 30_000
 GIVEN_ID = joined(ErrorCode.MEMBER_ID_REQUIRED, member_id="me", protocol=None)
 
 
@@ -41,7 +42,7 @@ def code(code: ErrorCode) -> PlainAnswer:
 
 
 class TextProtocol:
-    """Reports and plans are text. A plan may contain the words follow-up, rejoin and refuse."""
+    """Reports and plans are text. A plan may contain the words follow-up, rejoin, probe and refuse."""
 
     name = "text"
 
@@ -63,7 +64,13 @@ class TextProtocol:
     def receive(self, report: str, assignment: Assignment) -> Received[str]:
         text = assignment.user_data.decode()
         refusal = text if "refuse" in text else None
-        return Received(text, follow_up="follow-up" in text, must_rejoin="rejoin" in text, refusal=refusal)
+        return Received(
+            text,
+            follow_up="follow-up" in text,
+            must_rejoin="rejoin" in text,
+            next_probe_ms=PROBE_MS if "probe" in text else None,
+            refusal=refusal,
+        )
 
 
 class Stage:
@@ -371,6 +378,32 @@ def test_an_enforced_rebalance_changes_the_bytes(stage):
     stage.stable(generation=2)
     assert stage.reports()[-1].endswith("counter=1")
     assert stage.broker.sent("JoinGroup")[-1].reason == "lags have changed"
+
+
+def test_a_member_that_was_told_to_probe_calls_a_rebalance_when_it_is_due_and_once(stage):
+    stage.stable("probe")
+    stage.pass_time(PROBE_MS - 1_000)
+    assert stage.membership.poll() is None
+    stage.pass_time(2_000)
+    event = stage.next_event()
+    assert isinstance(event, Rebalancing) and event.reason == "the plan is due to be looked at again"
+    stage.membership.acknowledge(event, "how things are now")
+    stage.stable("nothing left to wait for", generation=2)
+    assert stage.reports()[-1].startswith("how things are now") and stage.reports()[-1].endswith("counter=1")
+    stage.pass_time(2 * PROBE_MS)
+    assert stage.membership.poll() is None
+
+
+def test_a_rebalance_in_between_puts_the_probe_off(stage):
+    stage.stable("probe")
+    stage.pass_time(PROBE_MS - 5_000)
+    stage.broker.script("Heartbeat", code(ErrorCode.REBALANCE_IN_PROGRESS))
+    stage.membership.acknowledge(stage.next_event(), "report")
+    stage.stable("probe", generation=2)
+    stage.pass_time(PROBE_MS - 5_000)
+    assert stage.membership.poll() is None
+    stage.pass_time(6_000)
+    assert isinstance(stage.next_event(), Rebalancing)
 
 
 def test_wishes_of_the_thread_wake_the_membership(stage):
