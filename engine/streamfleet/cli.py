@@ -34,7 +34,10 @@ topology_app = typer.Typer(
     no_args_is_help=True,
     help="Look at a topology without a broker: as text, as a picture, as JSON, and what it needs from Kafka.",
 )
-worker_app = typer.Typer(no_args_is_help=True, help="What else there is to do about an app on a cluster.")
+worker_app = typer.Typer(
+    no_args_is_help=True,
+    help="What else there is to do about an app on a cluster: give orders to a worker, or reset the app.",
+)
 app.add_typer(topology_app, name="topology")
 app.add_typer(worker_app, name="worker")
 
@@ -57,6 +60,13 @@ OptionalTopologyArgument = Annotated[
     typer.Argument(
         metavar="MODULE:FUNCTION", help="The app's topology; needed where it has not run with this state directory."
     ),
+]
+UrlArgument = Annotated[
+    str, typer.Argument(metavar="URL", help="The worker's HTTP door, such as http://127.0.0.1:8080; its log names it.")
+]
+TokenFileOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The worker's token, where it was started with --control-token-file."),
 ]
 LogFormat = Literal["json", "console"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -123,6 +133,10 @@ def run(
         LogFormat, typer.Option(help="Logs on standard error: JSON lines for machines, or lines for people.")
     ] = "json",
     log_level: Annotated[LogLevel, typer.Option(help="The least important lines to show.")] = "info",
+    control_token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Its one word is what `streamfleet worker pause` and the like have to show."),
+    ] = None,
 ) -> None:
     """Run an app on a Kafka cluster, until it is told to stop.
 
@@ -139,7 +153,7 @@ def run(
     from streamfleet.worker.commands import RunCommand
 
     with worker_errors_told():
-        command = RunCommand(config, state_dir, http, grace, log_format, log_level)
+        command = RunCommand(config, state_dir, http, grace, log_format, log_level, control_token_file)
         code = command.run(lambda settings: load_topology(topology, settings))
     raise typer.Exit(code)
 
@@ -165,6 +179,82 @@ def reset(
         command = ResetCommand(config, state_dir, input_topics, is_dry_run=dry_run, is_agreed=yes)
         built = None if topology is None else load_topology(topology, command.config)
         command.run(built, tell=print, ask=lambda question: typer.confirm(question, err=True))
+
+
+@worker_app.command()
+def probe(url: UrlArgument, token_file: TokenFileOption = None) -> None:
+    """Ask the app's group for a rebalance now, so that tasks can move to where they were made ready.
+
+    Needed rarely: a worker whose warm-ups have caught up asks by itself (probing.when.caught.up), and so does the group now and
+    then (probing.rebalance.interval.ms).
+    """
+    _order(url, token_file, "probe")
+
+
+@worker_app.command()
+def drain(
+    url: UrlArgument,
+    token_file: TokenFileOption = None,
+    wait: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0, help="How long to wait until all tasks are given up; 0: not at all."),
+    ] = 60.0,
+) -> None:
+    """Let a worker commit, give all its tasks to others and leave its group for good, without ending the process.
+
+    For taking a worker out of service. It goes on answering /status and /metrics until it is stopped (SIGTERM); to have it work
+    again, start it again.
+    """
+    _order(url, token_file, "drain", wait_seconds=wait)
+
+
+@worker_app.command()
+def pause(url: UrlArgument, token_file: TokenFileOption = None) -> None:
+    """Let a worker process nothing more, and restore nothing, until it is resumed.
+
+    It commits what it has processed and stays a member of its group with its tasks: nobody else takes them over, so their input
+    waits. Pause all workers of an app to hold it still.
+    """
+    _order(url, token_file, "pause")
+
+
+@worker_app.command()
+def resume(url: UrlArgument, token_file: TokenFileOption = None) -> None:
+    """Let a paused worker go on where it was."""
+    _order(url, token_file, "resume")
+
+
+@worker_app.command("restore-rate")
+def restore_rate(
+    url: UrlArgument,
+    bytes_per_second: Annotated[int, typer.Argument(metavar="BYTES", min=0, help="Per second; 0: no limit.")],
+    token_file: TokenFileOption = None,
+) -> None:
+    """Limit what a worker reads from changelogs, for restoring and for copies of other workers' state together.
+
+    Holds until the worker ends; restore.rate.limit.bytes.per.second is what it begins with. A limit below what the app writes
+    to its changelogs lets copies fall behind.
+    """
+    _order(url, token_file, "restore-rate", {"bytes_per_second": bytes_per_second})
+
+
+def _order(
+    url: str,
+    token_file: Path | None,
+    name: str,
+    details: dict[str, int] | None = None,
+    wait_seconds: float = 0.0,
+) -> None:
+    from streamfleet.worker.control_client import WorkerDoor, read_token
+
+    with worker_errors_told():
+        door = WorkerDoor(url, read_token(token_file))
+        answer = door.order(name, details)
+        if wait_seconds > 0:
+            door.wait_until_drained(wait_seconds)
+            print("drained: all tasks are given up, the process still answers")
+        else:
+            print(f"accepted: {name} (the app is {answer.get('state')})")
 
 
 def load_topology(reference: str, config: StreamsConfig | None = None) -> Topology:

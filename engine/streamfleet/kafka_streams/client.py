@@ -201,6 +201,18 @@ class KafkaStreams:
     def resume(self) -> None:
         self._threads.pause(False)
 
+    @property
+    def is_paused(self) -> bool:
+        return self._threads.is_paused
+
+    @property
+    def restore_rate_bytes_per_second(self) -> int:
+        """The limit in force; 0: none."""
+        wiring = self._wiring
+        return (
+            self._config.restore_rate_limit_bytes_per_second if wiring is None else wiring.restore_rate.bytes_per_second
+        )
+
     def set_restore_rate(self, bytes_per_second: int) -> None:
         """Limit what all threads of this process read from changelogs together; 0: no limit. See
         `restore.rate.limit.bytes.per.second`.
@@ -278,14 +290,16 @@ class KafkaStreams:
         if self._state is not ClientState.RUNNING:
             raise TimeoutError(f"the app is {self._state.value} after {timeout_seconds:g} s")
 
-    def close(self, timeout_seconds: float = 30.0) -> bool:
-        """Commit, close the tasks, leave the group. False if a thread did not stop in time."""
+    def close(self, timeout_seconds: float = 30.0, *, leave_group: bool = False) -> bool:
+        """Commit, close the tasks, leave the group. False if a thread did not stop in time. Static members keep their place in the
+        group, so that a restart finds its tasks; with `leave_group` they give it up, and others take the tasks over at once.
+        """
         if self._state is ClientState.CREATED:
             self._transition_to(ClientState.NOT_RUNNING)
             return True
         if self._state in (ClientState.REBALANCING, ClientState.RUNNING):
             self._transition_to(ClientState.PENDING_SHUTDOWN)
-        self._threads.stop()
+        self._threads.stop(leave_group=leave_group)
         stopped = self._threads.join(timeout_seconds)
         if stopped:
             self._release()

@@ -62,8 +62,9 @@ class ThreadDriver:
         self.thread.is_paused = paused
         self._updater.pause(paused)
 
-    def stop(self) -> None:
-        """Ask it to stop; `join` waits."""
+    def stop(self, *, leave_group: bool = False) -> None:
+        """Ask it to stop; `join` waits. `leave_group`: for good, also as a static member."""
+        self.thread.leaves_for_good |= leave_group
         self._stopping.set()
 
     def join(self, timeout_seconds: float) -> bool:

@@ -24,7 +24,7 @@ class ThreadPool:
         self._on_failure = on_failure
         self._drivers: dict[int, ThreadDriver] = {}
         self._lock = threading.RLock()
-        self._is_paused = False
+        self.is_paused = False
 
     @property
     def drivers(self) -> list[ThreadDriver]:
@@ -71,13 +71,13 @@ class ThreadPool:
         driver.start()
 
     def pause(self, paused: bool) -> None:
-        self._is_paused = paused
+        self.is_paused = paused
         for driver in self.drivers:
             driver.pause(paused)
 
-    def stop(self) -> None:
+    def stop(self, *, leave_group: bool = False) -> None:
         for driver in self.drivers:
-            driver.stop()
+            driver.stop(leave_group=leave_group)
 
     def join(self, timeout_seconds: float) -> bool:
         """Wait for all of them, for that long altogether; false if one has not stopped."""
@@ -87,5 +87,5 @@ class ThreadPool:
 
     def _driver(self, number: int) -> ThreadDriver:
         driver = ThreadDriver(self._make(number), self._on_step, lambda error: self._on_failure(number, error))
-        driver.pause(self._is_paused)
+        driver.pause(self.is_paused)
         return driver

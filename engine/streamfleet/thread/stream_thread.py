@@ -108,6 +108,8 @@ class StreamThread(Generic[ReportT, PlanT]):
         self._last_commit_ms = clock.now_ms()
         self.is_paused = False
         """Set by the owner: process nothing, but stay a member and commit what was processed."""
+        self.leaves_for_good = False
+        """Set by the owner: a static member, too, gives up its place in the group when it stops."""
         self._is_resting = False
         self.gate = StepGate()
         """Through it other threads look at the tasks."""
@@ -388,7 +390,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         self.tasks.drop_all()
 
     def _close_clients(self) -> None:
-        self._membership.leave("shutdown")
+        self._membership.leave("shutdown", static_too=self.leaves_for_good)
         self._commit.close()
         self._consumer.close()
         self.tasks.close()

@@ -17,6 +17,7 @@ from streamfleet.kafka.client_settings import ClientSettings
 from streamfleet.kafka.group_admin import KafkaGroupAdmin
 from streamfleet.topology.topology import Topology
 from streamfleet.worker.config_file import load_config
+from streamfleet.worker.control_client import read_token
 from streamfleet.worker.exit_codes import ExitCode
 from streamfleet.worker.http_door import parse_address
 from streamfleet.worker.logs import LogFormat, LogLevel, configure_logs
@@ -40,12 +41,14 @@ class RunCommand:
         grace_seconds: float,
         log_format: LogFormat,
         log_level: LogLevel,
+        control_token_file: Path | None = None,
     ) -> None:
         configure_logs(log_format, log_level)
         self._config = load_config(config, state_dir=state_dir)
-        self._secrets = secrets_of(self._config.client_settings)
+        token = read_token(control_token_file)
+        self._secrets = secrets_of(self._config.client_settings) | (set() if token is None else {token})
         configure_logs(log_format, log_level, secrets=self._secrets)
-        self._settings = WorkerSettings(None if http == NO_DOOR else parse_address(http), grace_seconds)
+        self._settings = WorkerSettings(None if http == NO_DOOR else parse_address(http), grace_seconds, token)
 
     def run(self, load_topology: LoadTopology) -> ExitCode:
         """Runs until it is over. Why an app failed is the last line, after everything that the log says."""

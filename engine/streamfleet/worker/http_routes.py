@@ -21,6 +21,8 @@ log = structlog.get_logger(__name__)
 Handler = Callable[[Request], Answer]
 Action = Callable[[Any], Answer]
 """Given what the JSON body holds, None without one."""
+Guard = Callable[[Request], Answer | None]
+"""The refusal of a request, None if it may go on."""
 
 
 class Routes:
@@ -31,9 +33,12 @@ class Routes:
     def get(self, path: str, handler: Handler) -> None:
         self._table(path).setdefault(path, {})["GET"] = handler
 
-    def post(self, path: str, action: Action) -> None:
+    def post(self, path: str, action: Action, guard: Guard | None = None) -> None:
+        """`guard` is asked first."""
+
         def handle(request: Request) -> Answer:
-            return _act(request, action)
+            refused = None if guard is None else guard(request)
+            return _act(request, action) if refused is None else refused
 
         self._table(path).setdefault(path, {})["POST"] = handle
 

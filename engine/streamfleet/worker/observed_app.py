@@ -60,6 +60,14 @@ class ObservedApp:
         with self._lock:
             return max(0, self._clock.now_ms() - self._state_since_ms)
 
+    @property
+    def is_paused(self) -> bool:
+        return self._streams.is_paused
+
+    @property
+    def restore_rate_bytes_per_second(self) -> int:
+        return self._streams.restore_rate_bytes_per_second
+
     def on_start_failure(self, error: Exception) -> None:
         self._start_failure = error
 

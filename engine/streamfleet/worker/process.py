@@ -34,6 +34,7 @@ from streamfleet.kafka_streams.states import ClientState
 from streamfleet.state.state_directory import StateDirectory
 from streamfleet.topology.topology import Topology
 from streamfleet.worker.app_record import AppRecordFile, record_of
+from streamfleet.worker.controls import Controls
 from streamfleet.worker.exit_codes import ExitCode, exit_code_of
 from streamfleet.worker.http_door import HttpDoor, Pages, url_of
 from streamfleet.worker.http_routes import Routes
@@ -50,6 +51,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 DEFAULT_GRACE_SECONDS = 25.0
 """Less than the half minute that supervisors usually wait before they kill."""
 WAKE_SECONDS = 0.25
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class WorkerSettings(msgspec.Struct, frozen=True):
@@ -57,6 +59,8 @@ class WorkerSettings(msgspec.Struct, frozen=True):
 
     http: Address | None = Address("127.0.0.1", 0)
     grace_seconds: float = DEFAULT_GRACE_SECONDS
+    control_token: str | None = None
+    """What a caller of /control/ has to show; None: callers on this machine may do without."""
 
 
 class _Signalled(msgspec.Struct, frozen=True):
@@ -100,6 +104,7 @@ class Worker:
         self._happenings: queue.SimpleQueue[_Happening] = queue.SimpleQueue()
         self._starter = threading.Thread(target=self._start, name="worker-start", daemon=True)
         self._hurry = hurry
+        self._closing = threading.Lock()
 
     @property
     def failure(self) -> Exception | None:
@@ -109,8 +114,8 @@ class Worker:
     def run(self) -> ExitCode:
         """Returns when the worker has ended in good order; a dirty end does not return. Call it in the main thread."""
         self._remember_topics()
-        peers = Peers(self._config.application_id)
-        door = None if self._settings.http is None else HttpDoor(self._routes(peers), self._settings.http)
+        peers, address = Peers(self._config.application_id), self._settings.http
+        door = None if address is None else HttpDoor(self._routes(peers, address), address)
         former = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
         try:
             if door is not None:
@@ -125,11 +130,14 @@ class Worker:
                 door.close()
             peers.close()
 
-    def _routes(self, peers: Peers) -> Routes:
-        pages = Pages(self._app, redactor(secrets_of(self._config.client_settings)))
+    def _routes(self, peers: Peers, address: Address) -> Routes:
+        token = self._settings.control_token
+        secrets = secrets_of(self._config.client_settings) | ({token} if token is not None else set())
+        routes = Pages(self._app, redactor(secrets)).routes
         queries = QueryPages(self._config.application_id, lambda: self._streams.queries, peers, self._clock)
-        pages.routes.get(QUERY_PREFIX, queries.answer)
-        return pages.routes
+        routes.get(QUERY_PREFIX, queries.answer)
+        Controls(self._streams, self._drain, token=token, is_local=address.host in LOOPBACK).add_to(routes)
+        return routes
 
     def _advertise(self, address: Address) -> None:
         """Others find this worker's state where its door is; one that listens everywhere has to say where that is."""
@@ -168,12 +176,21 @@ class Worker:
     def _close(self) -> None:
         if self._streams.state is not ClientState.CREATED:
             self._starter.join()  # its last steps start the threads that are to be stopped
-        try:
-            in_time = self._streams.close(self._settings.grace_seconds)
-        except Exception:
-            log.exception("the app could not be closed")
-            in_time = False
-        self._happenings.put(_Closed(in_time))
+        self._happenings.put(_Closed(self._close_app(leave_group=False)))
+
+    def _drain(self) -> None:
+        """Give the tasks to others, and stay: the door goes on answering until a signal ends the process."""
+        self._starter.join()
+        if self._close_app(leave_group=True):
+            log.info("drained", application=self._config.application_id)
+
+    def _close_app(self, *, leave_group: bool) -> bool:
+        with self._closing:
+            try:
+                return self._streams.close(self._settings.grace_seconds, leave_group=leave_group)
+            except Exception:
+                log.exception("the app could not be closed")
+                return False
 
     # the main thread
 

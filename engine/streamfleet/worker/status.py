@@ -81,6 +81,8 @@ def full_status(app: ObservedApp) -> dict[str, Any]:
         "state": app.state.value,
         "state_age_ms": app.state_age_ms,
         "ready": msgspec.to_builtins(readiness(app)),
+        "paused": app.is_paused,
+        "restore_rate_bytes_per_second": app.restore_rate_bytes_per_second,
         "failure": None if app.failure is None else _failure(app.failure),
         "restore": _total_restore([task for thread in threads for task in thread.tasks]),
         "threads": [_thread(app, thread) for thread in threads],

@@ -5,6 +5,8 @@ import signal
 
 import pytest
 
+from streamfleet.worker.control_client import WorkerDoor
+
 
 def test_a_worker_becomes_ready_counts_and_stops_cleanly_on_sigterm(shop):
     shop.create_topics()
@@ -179,3 +181,27 @@ def test_the_door_answers_while_the_stream_thread_is_stuck(shop):
     shop.write("slow")
     worker.until(lambda: door.get("/livez")[0] == 503)
     assert "has made no step for" in door.json("/livez")["reason"]
+
+
+def test_a_drained_worker_gives_its_tasks_away_and_answers_on(shop):
+    shop.create_topics()
+    shop.configure(extra="group.instance.id: slot-0\nsession.timeout.ms: 45000\n")
+    worker = shop.run()
+    door = worker.until_ready()
+    shop.write("once")
+    shop.counts(lambda found: found == {"once": 1})
+    WorkerDoor(door.url).order("pause")
+    assert door.json("/status")["paused"] is True
+    WorkerDoor(door.url).order("resume")
+    WorkerDoor(door.url).order("restore-rate", {"bytes_per_second": 1000000})
+    assert door.json("/status")["restore_rate_bytes_per_second"] == 1000000
+    WorkerDoor(door.url).order("drain")
+    worker.until(lambda: door.json("/status")["state"] == "not_running")
+    shop.configure(extra="group.instance.id: slot-1\nsession.timeout.ms: 45000\n")
+    heir = shop.run(state="other")  # would wait for the session time-out of a static member that had not left
+    heir.until_ready()
+    shop.write("twice")
+    shop.counts(lambda found: found == {"once": 1, "twice": 1}, timeout_seconds=20)
+    assert door.get("/livez")[0] == 200
+    worker.send()
+    assert worker.wait() == 0

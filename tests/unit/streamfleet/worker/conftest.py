@@ -18,6 +18,8 @@ class FakeStreams:
         self.failure = None
         self.statuses = []
         self._metrics = Metrics()
+        self.is_paused = False
+        self.restore_rate_bytes_per_second = 0
 
     def threads(self):
         return self.statuses

@@ -35,6 +35,7 @@ class PretendedApp:
         self._on_close = on_close
         self._listener = None
         self.was_closed = False
+        self.closes = []
         self._never = threading.Event()
 
     def set_state_listener(self, listener):
@@ -50,7 +51,8 @@ class PretendedApp:
         self.failure = error
         self._to(ClientState.ERROR)
 
-    def close(self, timeout_seconds):
+    def close(self, timeout_seconds, *, leave_group=False):
+        self.closes.append(leave_group)
         if self._on_close is not None:
             self._on_close(self)
             self._never.wait(60)
@@ -124,6 +126,23 @@ def test_an_app_that_fails_and_cannot_be_closed_still_ends_with_1(topology, conf
     with pytest.raises(Left) as left:
         worker(topology, config, app, grace_seconds=0.05).run()
     assert left.value.code == ExitCode.FAILED
+
+
+def test_a_drained_worker_stays_until_it_is_told_to_stop(topology, config):
+    app = PretendedApp(config)
+    made = worker(topology, config, app)
+
+    def drain_then_terminate(app):
+        draining = threading.Thread(target=made._drain)
+        made._starter = threading.Thread()  # this is called by the start, which is as good as over
+        made._starter.start()
+        draining.start()
+        draining.join()
+        terminate(app)
+
+    app._on_running = drain_then_terminate
+    assert made.run() is ExitCode.CLEAN
+    assert app.closes == [True, False]
 
 
 def test_signal_handlers_are_put_back(topology, config):
