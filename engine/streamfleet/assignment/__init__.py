@@ -7,6 +7,8 @@
         task_assignor.py, validation.py        the contract with whoever decides, and whether it was kept
         high_availability.py, sticky.py        the two that decide; balance.py, standbys.py, movements.py, racks.py are their parts
         threads.py, handover.py                which thread, and what of it now
+    building_blocks.py    parts for an app's own TaskAssignor; assignor_names.py finds it
+    cluster_facts.py      what the leader asks the cluster first
     streams_protocol.py   all together, as the port that streamfleet.kafka.membership calls
     broker_plans.py       where the broker decides instead: its words in ours
 

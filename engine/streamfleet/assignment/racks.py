@@ -1,9 +1,9 @@
 """Tasks go where their input is (KIP-925): the cheapest exchange of places between racks, for given shares.
 
 Used by the assignors after balance. What a task costs in a rack is its partitions that have no replica there, times the traffic
-cost; and the non-overlap cost if that is not its process. The processes' shares stay as they are, so the question is only
-which tasks change places: a transport problem between racks, as within a rack nothing is gained by moving. It is solved by
-cancelling the cheapest negative cycles until there is none: then no exchange of any length would be cheaper.
+cost; and the non-overlap cost if it has to leave the process that has it already. The processes' shares stay as they are, so
+the question is only which tasks change places: a transport problem between racks, as within a rack nothing is gained by moving.
+It is solved by cancelling negative cycles until there is none: then no exchange of any length would be cheaper.
 
 Nothing is done where a process or a partition has no rack, or while processes differ in what they can run.
 """
@@ -62,7 +62,7 @@ class _Exchange:
         self._rack = dict(self._home)
         self._cost = {
             (task, rack): traffic * cross_rack_partitions(state, task, rack)
-            + (non_overlap if rack != self._home[task] else 0)
+            + (non_overlap if rack != self._home[task] and task in state.processes[placed[task]].active else 0)
             for task in placed
             for rack in self._racks
         }

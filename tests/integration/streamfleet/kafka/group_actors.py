@@ -248,8 +248,8 @@ class HandThread:
         self.name, self.topic, self.partitions = name, topic, partitions
         self.transactional_id: str | None = settings.pop("transactional_id", None)
         self.endpoint: str | None = settings.pop("endpoint", None)
+        protocol = settings.pop("protocol", None) or StreamsProtocol(assignor=StickyTaskAssignor())
         chosen = {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 100, "follow_up_heartbeat_ms": 20, **settings}
-        protocol = StreamsProtocol(assignor=StickyTaskAssignor())
         client = GroupClient(GroupSettings(group, **chosen), connect, CLOCK, protocol=protocol.name)
         self._client = client
         self.membership: Membership[MemberReport, Plan] = classic_membership(client, protocol, CLOCK, step_wait_ms=2)

@@ -1,0 +1,130 @@
+"""Tasks go where their input is: as cheap as can be for the shares that balance gives."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.streamfleet.assignment.simulated_cluster import Cluster, Process
+
+from streamfleet.assignment import StickyTaskAssignor, SubTopologyInfo, TaskKey
+from streamfleet.assignment.racks import optimized_for_racks
+from streamfleet.assignment.snapshot import AssignorSettings
+from streamfleet.assignment.task_assignor import ApplicationState, ProcessState, TaskInfo
+from streamfleet.ids import TopicPartition
+
+PLAIN = SubTopologyInfo("plain", {"lines": 4}, False)
+COUNTS = SubTopologyInfo("counts", {"words": 4}, True, ("counts-log",))
+
+
+def state(
+    racks: dict[str, str | None], inputs: list[list[set[str]]], places: list[str], strategy="min_traffic"
+) -> ApplicationState:
+    """One task per entry of `inputs`, whose partitions have replicas in those racks; and who has it, or an empty name."""
+    tasks: dict[TaskKey, TaskInfo] = {}
+    partition_racks: dict[TopicPartition, frozenset[str]] = {}
+    for number, partitions in enumerate(inputs):
+        key = TaskKey("s", number)
+        sources = tuple(TopicPartition(f"t{index}", number) for index in range(len(partitions)))
+        partition_racks |= {p: frozenset(where) for p, where in zip(sources, partitions, strict=True)}
+        tasks[key] = TaskInfo(key, False, sources, (), None)
+    processes = {
+        name: ProcessState(
+            process_id=name,
+            threads=1,
+            can_run=frozenset({"s"}),
+            rack=rack,
+            active=frozenset(task for task, place in zip(tasks, places, strict=True) if place == name),
+        )
+        for name, rack in racks.items()
+    }
+    chosen = AssignorSettings(rack_aware_strategy=strategy)
+    return ApplicationState(processes=processes, tasks=tasks, settings=chosen, partition_racks=partition_racks)
+
+
+def cost(app: ApplicationState, before, after, traffic: int, non_overlap: int) -> int:
+    total = 0
+    for task, name in after.items():
+        rack = app.processes[name].rack
+        total += traffic * sum(rack not in app.partition_racks[p] for p in app.tasks[task].sources)
+        total += non_overlap * (before[task] != name and task in app.processes[before[task]].active)
+    return total
+
+
+def test_tasks_change_places_where_that_saves_traffic():
+    app = state({"a": "r1", "b": "r2"}, [[{"r2"}], [{"r1"}], [{"r1", "r2"}], [{"r2"}]], ["a", "b", "a", "b"])
+    before = dict(zip(app.tasks, ["a", "b", "a", "b"], strict=True))
+    after = optimized_for_racks(app, before, traffic_cost=10, non_overlap_cost=1)
+    assert list(after.values()) == ["b", "a", "a", "b"]
+
+
+def test_nothing_moves_where_a_move_costs_more_than_it_saves():
+    racks, inputs = {"a": "r1", "b": "r2"}, [[{"r2"}], [{"r1"}]]
+    for places, stays in ((["a", "b"], True), (["", ""], False)):  # what is nowhere yet moves for nothing
+        app = state(racks, inputs, places)
+        before = dict(zip(app.tasks, ["a", "b"], strict=True))
+        assert (optimized_for_racks(app, before, traffic_cost=1, non_overlap_cost=10) == before) is stays
+
+
+def test_without_a_strategy_or_without_racks_nothing_moves():
+    inputs, nowhere = [[{"r2"}], [{"r1"}]], ["", ""]
+    for app in (
+        state({"a": "r1", "b": "r2"}, inputs, nowhere, strategy="none"),
+        state({"a": "r1", "b": None}, inputs, nowhere),
+        state({"a": "r1", "b": "r2"}, [[{"r2"}], [set()]], nowhere),
+    ):
+        before = dict(zip(app.tasks, ["a", "b"], strict=True))
+        assert optimized_for_racks(app, before, traffic_cost=10, non_overlap_cost=1) == before
+
+
+@st.composite
+def problems(draw):
+    names = [f"p{number}" for number in range(draw(st.integers(1, 4)))]
+    racks = {name: draw(st.sampled_from(["r1", "r2", "r3"])) for name in names}
+    replicas = st.sets(st.sampled_from(["r1", "r2", "r3"]), min_size=1)
+    inputs = draw(st.lists(st.lists(replicas, min_size=1, max_size=2), min_size=1, max_size=6))
+    places = [draw(st.sampled_from(names)) for _ in inputs]
+    app = state(racks, inputs, [draw(st.sampled_from([place, ""])) for place in places])
+    return app, dict(zip(app.tasks, places, strict=True))
+
+
+@settings(max_examples=200, deadline=None)
+@given(problems(), st.integers(0, 10), st.integers(0, 10))
+def test_no_other_placement_with_the_same_shares_is_cheaper(problem, traffic, non_overlap):
+    app, before = problem
+    after = optimized_for_racks(app, before, traffic_cost=traffic, non_overlap_cost=non_overlap)
+    assert Counter(after.values()) == Counter(before.values())
+    seats = set(itertools.permutations(before.values()))
+    best = min(cost(app, before, dict(zip(app.tasks, seat, strict=True)), traffic, non_overlap) for seat in seats)
+    assert cost(app, before, after, traffic, non_overlap) == best
+
+
+def racked(assignor=None, **more) -> Cluster:
+    processes = [Process(f"p{number}", rack=f"r{number % 2}") for number in range(2)]
+    cluster = Cluster((PLAIN, COUNTS), processes, **({"assignor": assignor} if assignor else {}), **more)
+    for topic in ("lines", "words", "counts-log"):
+        for partition in range(4):  # the way round that dealing in order does not hit
+            cluster.racks[TopicPartition(topic, partition)] = frozenset({f"r{(partition + 1) % 2}"})
+    return cluster
+
+
+def test_both_assignors_place_tasks_in_the_rack_of_their_input_and_come_to_rest():
+    for assignor in (None, StickyTaskAssignor()):
+        cluster = racked(assignor, rack_aware_strategy="min_traffic")
+        cluster.settle()
+        assert all(name == f"p{(task.partition + 1) % 2}" for task, name in cluster.active_places().items())
+        before = cluster.active_places()
+        cluster.settle()
+        assert cluster.active_places() == before
+
+
+def test_sub_topologies_keep_their_shares_if_the_app_says_so():
+    cluster = racked(rack_aware_strategy="balance_subtopology")
+    for partition in range(4):  # all input of one, none of the other
+        cluster.racks[TopicPartition("lines", partition)] = frozenset({"r0"})
+        cluster.racks[TopicPartition("words", partition)] = frozenset({"r1"})
+    cluster.settle()
+    shares = Counter((task.content_id, name) for task, name in cluster.active_places().items())
+    assert set(shares.values()) == {2}
