@@ -228,6 +228,19 @@ def aggregate(op: Op, build: Build) -> Any:
     return build.receiver(op).aggregate(bind(op["init"]), *functions, **merger, **chosen)
 
 
+def _foreign_key(op: Op, joiner: Callable[..., Any], **chosen: Any) -> Op:
+    """Java's extractor may take the key and its joiner may not; here one word decides for both."""
+    if not mentions(op["fk"], "k"):
+        return {"foreign_key": bind(op["fk"], "v"), "joiner": joiner, **chosen}
+    extractor = bind(op["fk"], "k", "v")
+    return {
+        "foreign_key": extractor,
+        "joiner": lambda key, left, right: joiner(left, right),
+        "with_key": True,
+        **chosen,
+    }
+
+
 # --- joins ------------------------------------------------------------------------------------------------------------
 
 
@@ -235,8 +248,6 @@ def _join(method: str) -> OpFunction:
     """Stream-table, stream-global-table and table-table joins; the receiver knows which it is."""
 
     def call(op: Op, build: Build) -> Any:
-        if "fk" in op:
-            raise NotYetError("foreign-key joins")
         if "grace" in op.get("joined", {}):
             raise NotYetError("stream-table joins with grace")
         with_key = mentions(op["joiner"], "k")
@@ -246,6 +257,9 @@ def _join(method: str) -> OpFunction:
             chosen["with_key"] = True
         if "window" in op:
             chosen |= {"window": specs.window(op["window"]), **options(op, "stream_joined")}
+        if "fk" in op:
+            chosen |= _foreign_key(op, joiner, **options(op, "table_joined"))
+            joiner = chosen.pop("joiner")
         if "key_fn" in op:
             chosen["key_selector"] = bind(op["key_fn"], "k", "v")
         return getattr(build.receiver(op), method)(build.named(op["with"]), joiner, **chosen)

@@ -76,11 +76,8 @@ class Scenario:
 
 def _later_features(op: dict[str, Json]) -> Iterator[str]:
     name = op["op"]
-    if name in ("join", "left_join", "outer_join"):
-        if "fk" in op:
-            yield "foreign-key join"
-        if "grace" in op.get("joined", {}):
-            yield "join grace"
+    if name in ("join", "left_join", "outer_join") and "grace" in op.get("joined", {}):
+        yield "join grace"
     if any(value.get("kind") == "versioned" for value in _objects(op)):
         yield "versioned store"
 

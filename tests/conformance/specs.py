@@ -103,6 +103,7 @@ _OPTION_OBJECTS: dict[str, Mapping[str, tuple[str, Callable[[Json], Any]]]] = {
         "type": ("kind", _same),
         "logging": ("logging", _same),
     },
+    "table_joined": _NAME_OPTION,
     "joined": {
         **_NAME_OPTION,
         "key": ("key_serde", serde),

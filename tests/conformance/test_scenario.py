@@ -62,7 +62,6 @@ def test_a_file_that_is_no_json_object_is_refused(tmp_path, content):
 @pytest.mark.parametrize(
     ("op", "reason"),
     [
-        ({"op": "left_join", "with": "b", "fk": "$v", "joiner": "$l"}, "foreign-key join"),
         ({"op": "join", "with": "t", "joiner": "$l", "joined": {"grace": 5}}, "join grace"),
         ({"op": "table", "topic": "t", "materialized": {"supplier": {"kind": "versioned"}}}, "versioned store"),
         ({"op": "add_state_store", "store": {"kind": "versioned"}}, "versioned store"),

@@ -16,7 +16,7 @@ from streamfleet.compiler.program import TaskEnvironment
 from streamfleet.errors import ConfigError, ProductionError, StreamsError, TopologyError
 from streamfleet.processor.api import FixedKeyProcessor, Processor, Punctuator
 from streamfleet.records import FixedKeyRecord, Record, RecordContext
-from streamfleet.serdes.api import Serde, resolved
+from streamfleet.serdes.api import Serde, resolved, resolved_value
 from streamfleet.topology.nodes import Node, ProcessorNode, ProcessorTopology, SinkNode, SourceNode
 
 
@@ -26,7 +26,7 @@ def serde_of(node: SourceNode | SinkNode, part: Literal["key", "value"], environ
     if part == "key":
         serde = resolved(node.key_serde, config.default_key_serde)
     else:
-        serde = resolved(node.value_serde, config.default_value_serde)
+        serde = resolved_value(node.value_serde, config.default_key_serde, config.default_value_serde)
     if serde is None:
         kind = "source" if isinstance(node, SourceNode) else "sink"
         raise ConfigError(

@@ -327,23 +327,35 @@ class RepartitionGraphNode(GraphNode):
 
 
 class TableRepartitionGraphNode(GraphNode):
-    """The changes of a grouped table sent through an internal topic: sink, source."""
+    """Changes of a table, or what is made of them, sent through an internal topic: sink, source. Children attach to the source."""
 
     def __init__(
-        self, topic: str, sink: str, source: str, key_serde: Serde[Any] | None, change_serde: Serde[Any]
+        self,
+        topic: str,
+        sink: str,
+        source: str,
+        key_serde: Serde[Any] | None,
+        value_serde: Serde[Any],
+        partitioner: StreamPartitioner | None = None,
     ) -> None:
         super().__init__(source)
         self.topic = topic
         self.sink_name = sink
         self.key_serde = key_serde
-        self.change_serde = change_serde
+        self.value_serde = value_serde
+        self.partitioner = partitioner
 
     def write(self, topology: Topology, config: StreamsConfig | None) -> None:
         topology.add_repartition_topic(self.topic)
         topology.add_sink(
-            self.sink_name, self.topic, *self.parent_names, key_serde=self.key_serde, value_serde=self.change_serde
+            self.sink_name,
+            self.topic,
+            *self.parent_names,
+            key_serde=self.key_serde,
+            value_serde=self.value_serde,
+            partitioner=self.partitioner,
         )
-        _add_internal_source(topology, self.name, self.topic, self.key_serde, self.change_serde)
+        _add_internal_source(topology, self.name, self.topic, self.key_serde, self.value_serde)
 
 
 class StreamsGraph:

@@ -17,6 +17,7 @@ from streamfleet.dsl.graph import (
     StreamTableJoinGraphNode,
 )
 from streamfleet.dsl.grouped_stream import KGroupedStream
+from streamfleet.dsl.joining_store import StoreKind
 from streamfleet.dsl.ktable import KTable
 from streamfleet.dsl.materialized import Materialized, StoreSpec, chosen_materialized
 from streamfleet.dsl.names import checked_name
@@ -25,7 +26,7 @@ from streamfleet.dsl.operators.stream_table_join import StreamTableJoinOperator,
 from streamfleet.dsl.operators.table_source import TableSourceOperator
 from streamfleet.dsl.repartition import repartition_node
 from streamfleet.dsl.scope import BuilderScope, StreamLike
-from streamfleet.dsl.stream_join import StoreKind, join_streams
+from streamfleet.dsl.stream_join import join_streams
 from streamfleet.dsl.windows import JoinWindows
 from streamfleet.errors import OptionError
 from streamfleet.processor.api import ProcessorSupplier

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from streamfleet.dsl.foreign_key_join import TableJoined, join_by_foreign_key
 from streamfleet.dsl.functions import checked_function, joiner_with_key, with_key
 from streamfleet.dsl.graph import GraphNode, ProcessorGraphNode, TableJoinGraphNode
 from streamfleet.dsl.grouped_table import KGroupedTable
@@ -22,6 +23,7 @@ from streamfleet.processor.api import ValueTransformer
 from streamfleet.records import Change
 from streamfleet.serdes.api import Serde
 from streamfleet.state.change_buffer import ChangeBufferBuilder
+from streamfleet.topology.nodes import StreamPartitioner
 from streamfleet.topology.suppliers import check_supplier, stores_of
 
 if TYPE_CHECKING:
@@ -170,29 +172,64 @@ class KTable(StreamLike[K, V]):
 
     def join(
         self,
-        other: KTable[K, VO],
+        other: KTable[Any, VO],
         joiner: Callable[..., V1],
         *,
+        foreign_key: Callable[..., Any] | None = None,
         with_key: bool = False,
         name: str | None = None,
         store: str | None = None,
         materialized: Materialized | None = None,
+        partitioner: StreamPartitioner | None = None,
+        other_partitioner: StreamPartitioner | None = None,
     ) -> KTable[K, V1]:
-        """Join by key: a row for every key that is in both tables, made by `joiner(left, right)`."""
+        """A row for every key that is in both tables, made by `joiner(left, right)`.
+
+        With `foreign_key=function(value)` a row of this table is joined with the row of the other one that the function names, or
+        with none if it says None. `with_key=True` gives both functions the key as first argument. The partitioners are for
+        foreign-key joins of tables that are not partitioned by the hash of their keys.
+        """
+        if foreign_key is not None:
+            options = TableJoined(
+                name=name,
+                materialized=chosen_materialized("join", store, materialized),
+                partitioner=partitioner,
+                other_partitioner=other_partitioner,
+            )
+            return self._join_foreign("join", other, foreign_key, joiner, with_key, options, is_left=False)
+        if partitioner is not None or other_partitioner is not None:
+            raise OptionError(
+                "join: partitioners are for foreign-key joins", hint="add foreign_key=..., or leave them out"
+            )
         sides = (JoinSide.NEEDS_BOTH, JoinSide.NEEDS_BOTH)
         return self._join("join", other, joiner, sides, with_key, name, store, materialized)
 
     def left_join(
         self,
-        other: KTable[K, VO],
+        other: KTable[Any, VO],
         joiner: Callable[..., V1],
         *,
+        foreign_key: Callable[..., Any] | None = None,
         with_key: bool = False,
         name: str | None = None,
         store: str | None = None,
         materialized: Materialized | None = None,
+        partitioner: StreamPartitioner | None = None,
+        other_partitioner: StreamPartitioner | None = None,
     ) -> KTable[K, V1]:
-        """Join by key: a row for every key of this table; `right` is None where the other has none."""
+        """A row for every key of this table; `right` is None where the other has none. `foreign_key` as in `join`."""
+        if foreign_key is not None:
+            options = TableJoined(
+                name=name,
+                materialized=chosen_materialized("left_join", store, materialized),
+                partitioner=partitioner,
+                other_partitioner=other_partitioner,
+            )
+            return self._join_foreign("left_join", other, foreign_key, joiner, with_key, options, is_left=True)
+        if partitioner is not None or other_partitioner is not None:
+            raise OptionError(
+                "left_join: partitioners are for foreign-key joins", hint="add foreign_key=..., or leave them out"
+            )
         sides = (JoinSide.NEEDS_THIS, JoinSide.NEEDS_OTHER)
         return self._join("left_join", other, joiner, sides, with_key, name, store, materialized)
 
@@ -313,6 +350,25 @@ class KTable(StreamLike[K, V]):
         value_serde = None if spec is None else spec.value_serde
         queryable = None if spec is None else spec.name
         return KTable(self._scope, node, merge_name, sources, key_serde, value_serde, merge, queryable)
+
+    def _join_foreign(
+        self,
+        operator_name: str,
+        other: KTable[Any, Any],
+        foreign_key: Callable[..., Any],
+        joiner: Callable[..., Any],
+        takes_key: bool,
+        options: TableJoined,
+        *,
+        is_left: bool,
+    ) -> KTable[K, Any]:
+        if not isinstance(other, KTable):
+            raise OptionError(f"{operator_name} of a KTable needs another KTable, but was given {other!r}")
+        of_value = ("key", "value") if takes_key else ("value",)
+        extractor = with_key(checked_function(operator_name, foreign_key, "foreign_key", of_value), takes_key=takes_key)
+        of_both = ("key", "left", "right") if takes_key else ("left", "right")
+        function = joiner_with_key(checked_function(operator_name, joiner, "joiner", of_both), takes_key=takes_key)
+        return join_by_foreign_key(self, other, extractor, function, options, is_left=is_left)
 
     def _join_store(self, operator: str, store: str | None, materialized: Materialized | None) -> StoreSpec | None:
         """A join that was given options is kept, under a generated name if they name none."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from streamfleet.config import StreamsConfig
 from streamfleet.dsl.graph import ProcessorGraphNode, StreamJoinGraphNode
+from streamfleet.dsl.joining_store import JoinStore, StoreKind
 from streamfleet.dsl.names import checked_name
 from streamfleet.dsl.operators.stateless import PassThroughOperator
 from streamfleet.dsl.operators.stream_join import (
@@ -26,14 +26,12 @@ from streamfleet.errors import OptionError
 from streamfleet.serdes.api import Serde
 from streamfleet.serdes.join_side import SidedKeySerde, SidedValueSerde
 from streamfleet.serdes.lists import ListSerde
-from streamfleet.state.api import StateStore, StoreBuilder
+from streamfleet.state.api import StoreBuilder
 from streamfleet.state.builders import Logging, WindowStoreBuilder
 from streamfleet.state.stores import Stores
 
 if TYPE_CHECKING:
     from streamfleet.dsl.kstream import KStream
-
-StoreKind = Literal["rocksdb", "in_memory"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,23 +48,6 @@ class StreamJoined:
     other_value_serde: Serde[Any] | None = None
     kind: StoreKind | None = None
     logging: Logging = True
-
-
-class JoinStore:
-    """A store of a join: its name is known at once, its builder when the app's defaults are."""
-
-    def __init__(self, name: str, make: Callable[[StoreKind], StoreBuilder[Any]], kind: StoreKind | None) -> None:
-        self.name = name
-        self._make = make
-        self._kind = kind
-        self._builder: StoreBuilder[StateStore] | None = None
-
-    def builder(self, config: StreamsConfig | None) -> StoreBuilder[StateStore]:
-        """Always the same object: a store that is added twice must be recognised."""
-        if self._builder is None:
-            default: StoreKind = "rocksdb" if config is None else config.dsl_store_kind
-            self._builder = self._make(self._kind or default)
-        return self._builder
 
 
 def join_streams(

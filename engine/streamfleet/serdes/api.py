@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from streamfleet.errors import ConfigError
+
 T = TypeVar("T")
 
 
@@ -27,6 +29,23 @@ class NeedsDefault(Protocol):
     """A serde around another one that was left open: it becomes usable with the configured default."""
 
     def with_default(self, default: Serde[Any]) -> Serde[Any]: ...
+
+
+def resolved_value(
+    serde: Serde[Any] | None, key_default: Serde[Any] | None, value_default: Serde[Any] | None
+) -> Serde[Any] | None:
+    """As `resolved`, for the value side. What a value serde with `wraps_key = True` leaves open is the serde of a key."""
+    return resolved(serde, key_default if getattr(serde, "wraps_key", False) else value_default)
+
+
+def required(owner: str, side: str, serde: Serde[Any] | None) -> Serde[Any]:
+    """The serde; an error that names its owner if there is none."""
+    if serde is None:
+        raise ConfigError(
+            f"{owner} has no {side} serde, and default.{side}.serde is not set",
+            hint=f"pass {side}_serde where it is declared, or set default.{side}.serde",
+        )
+    return serde
 
 
 def resolved(serde: Serde[Any] | None, default: Serde[Any] | None) -> Serde[Any] | None:

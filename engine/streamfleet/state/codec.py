@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streamfleet.errors import ConfigError, SerializationError, StateStoreError
+from streamfleet.errors import SerializationError, StateStoreError
 from streamfleet.records import ValueAndTimestamp
-from streamfleet.serdes.api import Serde, resolved
+from streamfleet.serdes.api import Serde, required, resolved, resolved_value
 from streamfleet.state.api import StoreContext
 from streamfleet.state.logged_rows import TIMESTAMP_SIZE
 
@@ -26,8 +26,10 @@ class StoreCodec:
     ) -> None:
         self._name = name
         self.topic = context.changelog_topic(name) or f"{context.application_id}-{name}-changelog"
-        self._key_serde = _chosen(name, "key", key_serde, context.default_key_serde)
-        self._value_serde = _chosen(name, "value", value_serde, context.default_value_serde)
+        key_default, value_default = context.default_key_serde, context.default_value_serde
+        self._key_serde = required(f"store {name}", "key", resolved(key_serde, key_default))
+        value_serde = resolved_value(value_serde, key_default, value_default)
+        self._value_serde = required(f"store {name}", "value", value_serde)
         self.value_bytes: Callable[[Any], bytes | None] = (
             self._timestamped_bytes if is_timestamped else self._plain_bytes
         )
@@ -96,16 +98,6 @@ class StoreCodec:
             f"{side} in store {self._name} cannot be read with {_shown(serde)}: {error}",
             hint=f"was the {side}_serde changed after the rows were written? reset the store, or use the former serde",
         )
-
-
-def _chosen(name: str, side: str, given: Serde[Any] | None, default: Serde[Any] | None) -> Serde[Any]:
-    serde = resolved(given, default)
-    if serde is None:
-        raise ConfigError(
-            f"store {name} has no {side} serde, and default.{side}.serde is not set",
-            hint=f"pass {side}_serde where the store is declared, or set default.{side}.serde",
-        )
-    return serde
 
 
 def _shown(serde: Serde[Any]) -> str:
