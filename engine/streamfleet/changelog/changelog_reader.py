@@ -14,8 +14,6 @@ from streamfleet.ids import TopicPartition
 from streamfleet.ports import Consumer, ConsumerEvent
 from streamfleet.records import RawRecord
 
-BATCH_RECORDS = 5000
-
 
 @dataclass(frozen=True)
 class Batch:
@@ -66,10 +64,10 @@ class ChangelogReader:
     def owner(self, partition: TopicPartition) -> Update | None:
         return self._owners.get(partition)
 
-    def poll(self, wait_ms: int) -> tuple[int, Iterator[Batch]]:
+    def poll(self, wait_ms: int, max_records: int) -> tuple[int, Iterator[Batch]]:
         """How many records there were, and those to apply. Waits at most that long for the first."""
         by_partition: dict[TopicPartition, list[RawRecord]] = {}
-        polled = self._consumer.poll_batch(wait_ms, BATCH_RECORDS)
+        polled = self._consumer.poll_batch(wait_ms, max_records)
         for record in polled:
             by_partition.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
         return len(polled), self._batches(by_partition)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 
 import structlog
 
-from streamfleet.changelog.changelog_reader import BATCH_RECORDS, Batch, ChangelogReader
+from streamfleet.changelog.changelog_reader import Batch, ChangelogReader
 from streamfleet.changelog.listeners import SuspendReason, UpdateListeners
 from streamfleet.changelog.progress import TaskProgress, Update, UpdateKind
 from streamfleet.changelog.restorable_task import RestorableTask
@@ -32,6 +32,7 @@ from streamfleet.ports import Admin, Consumer, OffsetKind, OffsetOutOfRange
 
 log = structlog.get_logger(__name__)
 
+BATCH_RECORDS = 5000
 POLL_WAIT_MS = 50
 """How long a step waits for records of an active task. Bounds how long the StreamThread waits for a task it wants back, too."""
 COPY_INTERVAL_MS = 100
@@ -190,14 +191,15 @@ class StateUpdater:
         """Read one batch and apply it."""
         has_active = any(update.is_active for update in self._updates.values())
         with self._counts.timed("restore"):
-            count, batches = self._reader.poll(POLL_WAIT_MS if has_active else 0)
+            most = self._rate.batch_records(BATCH_RECORDS)
+            count, batches = self._reader.poll(POLL_WAIT_MS if has_active else 0, most)
             for batch in batches:
                 self._apply(batch)
         for event in self._reader.take_events():
             if isinstance(event, OffsetOutOfRange):
                 self._on_out_of_range(event)
         self._finish()
-        return 0 if has_active or count >= BATCH_RECORDS else COPY_INTERVAL_MS
+        return 0 if has_active or count >= most else COPY_INTERVAL_MS
 
     def _apply(self, batch: Batch) -> None:
         update, records = batch.update, batch.records
@@ -210,7 +212,7 @@ class StateUpdater:
         update.restored_records += len(records)
         self._counts.restored_records += len(records)
         if self._rate.bytes_per_second:
-            self._rate.pay(sum(len(record.key or b"") + len(record.value or b"") for record in records))
+            self._rate.pay(len(records), sum(len(record.key or b"") + len(record.value or b"") for record in records))
         self._announcer.batch(update, batch.partition, records[-1].offset, len(records))
 
     def _finish(self) -> None:

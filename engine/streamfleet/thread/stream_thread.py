@@ -41,6 +41,7 @@ from streamfleet.thread.step_gate import StepGate
 from streamfleet.thread.task_manager import TaskManager, WantedTasks
 from streamfleet.thread.thread_phases import ThreadPhase, checked_transition
 from streamfleet.thread.thread_status import STATUS_INTERVAL_MS, StatusWriter, ThreadStatus
+from streamfleet.thread.warm_up_watch import WarmUpWatch
 
 log = structlog.get_logger(__name__)
 
@@ -117,7 +118,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         """The plan in force; may be read by any thread."""
         self._event: Event[PlanT] | None = None
         self._must_rewind = False
-        self._has_told_warm = False
+        self._warm_ups = WarmUpWatch(config)
         self._disk = DiskWait(name, tasks.has_room, clock)
         self._away_since_ms: int | None = None
 
@@ -189,15 +190,12 @@ class StreamThread(Generic[ReportT, PlanT]):
             self._ask_for_rebalance()
 
     def _ask_for_rebalance(self) -> None:
-        """When tasks could be somewhere better: once for every plan, however often it is true."""
+        """When tasks could be somewhere better."""
         if self.tasks.has_lost_state:
             self.tasks.has_lost_state = False
             if self._config.num_standby_replicas > 0:
                 self._membership.enforce_rebalance("state of an active task was lost, a standby may be nearer")
-        if self._has_told_warm or not self._config.probing_when_caught_up:
-            return
-        if self.tasks.standbys.are_warm(self._config.acceptable_recovery_lag):
-            self._has_told_warm = True
+        if self._warm_ups.is_due(self.tasks.standbys, self._clock.now_ms()):
             log.info("warm-ups have caught up", thread=self.name)
             self._membership.enforce_rebalance("warm-ups have caught up")
 
@@ -271,7 +269,7 @@ class StreamThread(Generic[ReportT, PlanT]):
                 self._membership.fence(transactional_id, FENCE_TIMEOUT_MS)
             self.assigned = event
             self.tasks.assign(self._tasks_of(event.plan), opens=self._disk.reason is None)
-            self._has_told_warm = False
+            self._warm_ups.on_plan()
             self.counts.rebalances += 1
         elif isinstance(event, Lost):
             self.counts.lost_assignments += 1

@@ -456,3 +456,12 @@ def test_a_listener_that_raises_ends_the_updater():
 
     with pytest.raises(StreamsError, match="on_batch_restored raised.*boom"):
         restore(Log(last=4), Task(), listeners=UpdateListeners(restore=Raising()))
+
+
+def test_a_limited_batch_is_a_small_part_of_what_a_second_may_read():
+    rate = RestoreRate(Clock(), bytes_per_second=10_000)
+    assert rate.batch_records(5000) == 2  # nothing is known about the records yet
+    rate.pay(100, 5000)
+    assert rate.batch_records(5000) == 40
+    rate.change(0)
+    assert rate.batch_records(5000) == 5000

@@ -1,0 +1,65 @@
+"""When a member asks for a rebalance because of its warm-ups."""
+
+import itertools
+from types import SimpleNamespace
+
+import pytest
+
+import streamfleet as sf
+from streamfleet.changelog.progress import UpdateKind
+from streamfleet.ids import TaskId
+from streamfleet.thread.warm_up_watch import FIRST_PAUSE_MS, WarmUpWatch
+
+
+def warm(*partitions, lag=0):
+    wanted = {TaskId(0, partition): UpdateKind.WARMUP for partition in partitions}
+    wanted[TaskId(9, 9)] = UpdateKind.STANDBY
+    return SimpleNamespace(wanted=wanted, are_warm=lambda acceptable: bool(partitions) and lag <= acceptable)
+
+
+@pytest.fixture
+def watch():
+    return WarmUpWatch(sf.StreamsConfig(application_id="app", acceptable_recovery_lag=100))
+
+
+def test_it_asks_once_for_every_plan(watch):
+    assert not watch.is_due(warm(0, lag=101), 0)
+    assert watch.is_due(warm(0, lag=100), 0)
+    assert not watch.is_due(warm(0), 10**9)
+    watch.on_plan()
+    assert watch.is_due(warm(1), 0)
+
+
+def test_without_warm_ups_there_is_nothing_to_ask_for(watch):
+    assert not watch.is_due(warm(), 0)
+
+
+def test_the_same_warm_ups_are_asked_for_less_and_less_often(watch):
+    asked, now_ms = [], 0
+    while now_ms < 40 * FIRST_PAUSE_MS:
+        watch.on_plan()
+        if watch.is_due(warm(0), now_ms):
+            asked.append(now_ms // FIRST_PAUSE_MS)
+        now_ms += FIRST_PAUSE_MS // 10
+    assert asked == [0, 1, 3, 7, 15, 31]
+
+
+def test_a_pause_is_never_longer_than_that_of_the_timer(watch):
+    asked, now_ms = [], 0
+    while now_ms < 6_000_000:
+        watch.on_plan()
+        if watch.is_due(warm(0), now_ms):
+            asked.append(now_ms)
+        now_ms += 1000
+    assert max(later - earlier for earlier, later in itertools.pairwise(asked)) <= 600_000
+
+
+def test_other_warm_ups_are_asked_for_at_once(watch):
+    assert watch.is_due(warm(0), 0)
+    watch.on_plan()
+    assert watch.is_due(warm(1), 1)
+
+
+def test_it_can_be_switched_off():
+    watch = WarmUpWatch(sf.StreamsConfig(application_id="app", probing_when_caught_up=False))
+    assert not watch.is_due(warm(0), 0)
