@@ -5,7 +5,7 @@ the level below             Topology, Processor, Record, contexts, handlers, ext
 bytes and values            serdes                                                           (serdes/)
 reading state from outside  KeyQuery, RangeQuery, ..., StateQueryRequest, QueryResult        (query/)
 settings and errors         StreamsConfig, StreamsError and its tree                         (config.py, errors.py)
-for tools                   check_setting, is_secret                                         (worker/)
+for tools                   check_setting, is_secret (worker/), assignment: who would run which task
 trying it without a broker  streamfleet.testing.TopologyTestDriver                           (testing/)
 """
 
@@ -116,6 +116,7 @@ from streamfleet.topology.plan import InternalTopic, SubTopologyPlan, TopologyPl
 from streamfleet.topology.topology import Topology
 
 if TYPE_CHECKING:
+    from streamfleet import assignment
     from streamfleet.kafka_streams import ClientState, KafkaStreams, UncaughtResponse
     from streamfleet.query.hosts import KeyQueryMetadata
     from streamfleet.query.lags import LagInfo
@@ -244,6 +245,7 @@ __all__ = [
     "WindowRangeQuery",
     "WindowStore",
     "Windowed",
+    "assignment",
     "check_setting",
     "dead_letter",
     "is_secret",
@@ -255,6 +257,7 @@ _LATER = {
     "ClientState": "streamfleet.kafka_streams",
     "KafkaStreams": "streamfleet.kafka_streams",
     "UncaughtResponse": "streamfleet.kafka_streams",
+    "assignment": "streamfleet.assignment",
     "check_setting": "streamfleet.worker.config_file",
     "is_secret": "streamfleet.worker.secrets",
     "KeyQueryMetadata": "streamfleet.query.hosts",
@@ -277,6 +280,7 @@ _LATER = {
 def __getattr__(name: str) -> Any:
     """What runs an app on a cluster loads the Kafka clients; declaring and testing one needs none of them."""
     if name in _LATER:
-        value = globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
+        module = importlib.import_module(_LATER[name])
+        value = globals()[name] = module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
