@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.streamfleet.assignment.random_groups import carried_out, groups
 
 from streamfleet.assignment import group_assignment
 from streamfleet.assignment.snapshot import (
@@ -49,26 +50,6 @@ def snapshot(*members: Member, num_standby_replicas: int = 0, **more) -> Snapsho
 
 def active(assignment: GroupAssignment, name: str) -> set[TaskKey]:
     return set(assignment.members[name].active)
-
-
-def carried_out(before: Snapshot, decided: GroupAssignment) -> Snapshot:
-    """The group when everybody has done what it was told and joins again."""
-    members = []
-    for each in before.members:
-        report = each.report
-        told = MemberReport(
-            process_id=report.process_id,
-            topology_hash=report.topology_hash,
-            sub_topologies=report.sub_topologies,
-            transactional_id=report.transactional_id,
-            owned=frozenset(decided.members[each.member_id].active),
-            standby=frozenset(decided.members[each.member_id].standby),
-            offset_sums=report.offset_sums,
-        )
-        generation = max(m.generation_id for m in before.members) + 1
-        promised = frozenset(decided.members[each.member_id].promised)
-        members.append(Member(member_id=each.member_id, report=told, generation_id=generation, promised=promised))
-    return Snapshot(members=tuple(members), settings=before.settings, last_owners=decided.owners)
 
 
 def settled(state: Snapshot, rounds: int = 3) -> tuple[Snapshot, GroupAssignment]:
@@ -250,103 +231,6 @@ def test_an_empty_group_is_no_problem():
 
 
 # --- whatever the group looks like ---
-
-
-def infos(*, conflicts: bool):
-    """With conflicts, several of them may read the same topic, and some of them the same topic with more partitions."""
-    return st.builds(
-        lambda number, topic, partitions, stateful: SubTopologyInfo(
-            f"s{number}", {f"t{topic if conflicts else number}": partitions}, stateful
-        ),
-        st.integers(0, 3),
-        st.integers(0, 2),
-        st.integers(1, 6),
-        st.booleans(),
-    )
-
-
-@st.composite
-def groups(draw, *, same_topology: bool, conflicts: bool = False, shared_processes: bool = True):
-    """Members with plans of the past: nobody owns what another does."""
-    unique_by = (lambda i: (i.content_id, *i.sources)) if conflicts else (lambda i: i.content_id)
-    pool = draw(st.lists(infos(conflicts=conflicts), min_size=1, max_size=4, unique_by=unique_by))
-    names = [f"m{number}" for number in range(draw(st.integers(1, 6)))]
-    topologies = {
-        name: pool if same_topology else draw(st.lists(st.sampled_from(pool), unique_by=lambda i: i.content_id))
-        for name in names
-    }
-    owned: dict[str, set[TaskKey]] = {name: set() for name in names}
-    for task in sorted({task for info in pool for task in info.tasks()}):
-        owner = draw(st.none() | st.sampled_from(names))
-        if owner is not None and any(info.content_id == task.content_id for info in topologies[owner]):
-            owned[owner].add(task)
-    members = tuple(
-        Member(
-            member_id=name,
-            report=MemberReport(
-                process_id=f"p{draw(st.integers(0, 3))}" if shared_processes else f"p-{name}",
-                topology_hash="h",
-                sub_topologies=tuple(topologies[name]),
-                owned=frozenset(owned[name]),
-                transactional_id=f"id-{name}",
-            ),
-        )
-        for name in names
-    )
-    return snapshot(*members, num_standby_replicas=draw(st.integers(0, 2)))
-
-
-def check_safe(state: Snapshot, decided: GroupAssignment) -> None:
-    """What must hold in every single generation."""
-    given_to: dict[TaskKey, str] = {}
-    assert set(decided.members) == {each.member_id for each in state.members}
-    for each in state.members:
-        can_run = {info.content_id for info in each.report.sub_topologies}
-        for task in decided.members[each.member_id].active:
-            assert task.content_id in can_run
-            assert task not in given_to
-            given_to[task] = each.member_id
-        assert not set(decided.members[each.member_id].standby) & set(decided.members[each.member_id].active)
-    for each in state.members:
-        for task in each.report.owned:
-            assert given_to.get(task, each.member_id) == each.member_id
-
-
-@settings(max_examples=150, deadline=None)
-@given(groups(same_topology=False, conflicts=True))
-def test_no_generation_ever_gives_a_task_twice_or_too_early_or_to_the_wrong_member(state):
-    for _ in range(3):
-        decided = assign(state)
-        check_safe(state, decided)
-        state = carried_out(state, decided)
-
-
-@settings(max_examples=150, deadline=None)
-@given(groups(same_topology=False, conflicts=True))
-def test_every_group_comes_to_rest_after_at_most_one_follow_up_and_nothing_is_read_twice(state):
-    state, decided = settled(state, rounds=1)
-    for _ in range(2):
-        state = carried_out(state, decided)
-        again = assign(state)
-        assert {n: e.active for n, e in again.members.items()} == {n: e.active for n, e in decided.members.items()}
-        assert not again.follow_up
-    read = Counter(
-        partition
-        for each in state.members
-        for info in each.report.sub_topologies
-        for task in decided.members[each.member_id].active
-        if task.content_id == info.content_id
-        for partition in info.partitions_of(task)
-    )
-    assert max(read.values(), default=0) <= 1
-
-
-@settings(max_examples=150, deadline=None)
-@given(groups(same_topology=False))
-def test_every_task_that_somebody_can_run_is_run_after_at_most_one_follow_up(state):
-    wanted = {task for each in state.members for info in each.report.sub_topologies for task in info.tasks()}
-    _, decided = settled(state, rounds=1)
-    assert {task for each in decided.members.values() for task in each.active} == wanted
 
 
 @settings(max_examples=150, deadline=None)
