@@ -9,6 +9,7 @@
         threads.py, handover.py                which thread, and what of it now
     building_blocks.py    parts for an app's own TaskAssignor; assignor_names.py finds it
     cluster_facts.py      what the leader asks the cluster first
+    slot_memory.py        what a thread had, over a restart
     streams_protocol.py   all together, as the port that streamfleet.kafka.membership calls
     broker_plans.py       where the broker decides instead: its words in ours
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from streamfleet.assignment.runnable import Runnable
 from streamfleet.assignment.snapshot import Member, Snapshot, TaskKey
 from streamfleet.assignment.task_assignor import ApplicationState, ProcessState, TaskInfo
@@ -31,7 +33,7 @@ def application_state(
     by_process: dict[str, list[Member]] = {}
     for member in members:
         by_process.setdefault(member.report.process_id, []).append(member)
-    return ApplicationState(
+    state = ApplicationState(
         processes={
             process_id: _process(process_id, group, tasks, runnable, owners)
             for process_id, group in sorted(by_process.items())
@@ -41,6 +43,35 @@ def application_state(
         lags_known=ends is not None,
         partition_racks=snapshot.partition_racks,
     )
+    return _with_previous(state, {name: _claims(group, state) for name, group in by_process.items()})
+
+
+def _claims(members: Sequence[Member], state: ApplicationState) -> set[TaskKey]:
+    """What the process had, and nobody has now."""
+    taken = {task for process in state.processes.values() for task in process.active}
+    return {task for member in members for task in member.previous if task in state.tasks and task not in taken}
+
+
+def _with_previous(state: ApplicationState, claims: Mapping[str, set[TaskKey]]) -> ApplicationState:
+    """Processes that stopped one after the other had the tasks of those before them in the end. So of several that claim a task,
+    if they are ready for it alike, it is the one that claims fewest.
+    """
+    owners: dict[TaskKey, tuple[bool, int, str]] = {}
+    for name, tasks in claims.items():
+        for task in tasks:
+            if task.content_id in state.processes[name].can_run:
+                ready = not state.tasks[task].stateful or state.is_ready(state.processes[name], task)
+                claim = (not ready, len(tasks), name)
+                owners[task] = min(owners.get(task, claim), claim)
+    if not owners:
+        return state
+    processes = {
+        name: msgspec.structs.replace(
+            process, active=process.active | {task for task, owner in owners.items() if owner[2] == name}
+        )
+        for name, process in state.processes.items()
+    }
+    return msgspec.structs.replace(state, processes=processes)
 
 
 def _process(
@@ -60,7 +91,9 @@ def _process(
         threads=len(members),
         can_run=frozenset(content_id for content_id, entry in runnable.items() if entry.eligible & ids),
         active=frozenset((owned | promised) & tasks.keys()),
-        standby=frozenset(task for member in members for task in member.report.standby if task in tasks),
+        standby=frozenset(
+            task for member in members for task in member.report.standby | member.previous_standby if task in tasks
+        ),
         lags=_lags(members, tasks, owned - restoring),
         ready=frozenset(((owned - restoring) | promised) & tasks.keys()),
         endpoint=first.endpoint,

@@ -88,6 +88,10 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """The generation whose plan it holds: of two that claim a task, the later one owns it."""
     promised: frozenset[TaskKey] = frozenset()
     """Tasks the last plan will give it as soon as their old owners have let go."""
+    previous: frozenset[TaskKey] = frozenset()
+    """Tasks its last plan gave it, before it lost them or was stopped: its own, as long as nobody else has them."""
+    previous_standby: frozenset[TaskKey] = frozenset()
+    """Standbys its last plan gave it, and it does not run."""
 
 
 class AssignorSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,8 +1,9 @@
 """StreamsProtocol: reports, assignor and plans put together, as the port that a membership calls.
 
-Made once per StreamThread. Remembers two things of its last plan: under which transactional id each task of the group is
-run, so that whoever becomes leader knows whom a new owner has to fence; and which tasks were promised to it, which it
-tells in its next report, so that a follow-up goes on with the move that was begun.
+Made once per StreamThread. Remembers three things of its last plan: under which transactional id each task of the group is
+run, so that whoever becomes leader knows whom a new owner has to fence; which tasks were promised to it, which it tells in its
+next report, so that a follow-up goes on with the move that was begun; and which tasks it was given, over a restart too
+(slot_memory.py), so that it gets them back if nobody else has them.
 
 Two traps of static members are closed here. A restarted one gets the plan of its predecessor without a rebalance, so
 - if what it has to say has changed (`digest`), it must rejoin, or the leader would never learn it;
@@ -22,6 +23,7 @@ from streamfleet.assignment import user_data
 from streamfleet.assignment.cluster_facts import ClusterFacts, cluster_facts
 from streamfleet.assignment.group_assignment import assign
 from streamfleet.assignment.high_availability import HighAvailabilityTaskAssignor
+from streamfleet.assignment.slot_memory import SlotMemory, SlotTasks
 from streamfleet.assignment.snapshot import (
     AssignorSettings,
     GroupAssignment,
@@ -55,6 +57,7 @@ class StreamsProtocol:
         settings: AssignorSettings | None = None,
         assignor: TaskAssignor | None = None,
         cluster: ClusterReader | None = None,
+        memory: SlotMemory | None = None,
     ) -> None:
         """`incarnation` is another one at every start of the process; None: a random one. `cluster` is asked when this member leads
         the group; None: tasks are assigned without knowing how far their state is.
@@ -65,6 +68,8 @@ class StreamsProtocol:
         self._cluster = cluster
         self._owners: Mapping[TaskKey, str] = {}
         self._promised: tuple[TaskKey, ...] = ()
+        self._memory = memory
+        self._given = SlotTasks() if memory is None else memory.load()
 
     @property
     def name(self) -> str:
@@ -82,6 +87,8 @@ class StreamsProtocol:
                 digest=digest(report),
                 incarnation=self._incarnation,
                 promised=self._promised,
+                previous=self._given.active - report.owned,
+                previous_standby=self._given.standby - report.standby,
             ),
         )
 
@@ -116,7 +123,11 @@ class StreamsProtocol:
     def receive(self, report: MemberReport, assignment: Assignment) -> Received[Plan]:
         got = user_data.decode_plan(assignment.user_data)
         plan = got.plan
-        self._owners, self._promised = plan.owners, got.promised
+        if got.refusal is None:
+            self._owners, self._promised = plan.owners, got.promised
+            self._given = SlotTasks(frozenset(plan.active), frozenset(plan.standby))
+            if self._memory is not None:
+                self._memory.save(self._given)
         if got.seen_incarnation != self._incarnation:
             plan = msgspec.structs.replace(plan, fence=(), follow_up=False)
         revokes = bool(report.owned - set(plan.active))

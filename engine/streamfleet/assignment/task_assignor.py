@@ -39,7 +39,7 @@ class ProcessState(msgspec.Struct, frozen=True, kw_only=True):
     active: frozenset[TaskKey] = frozenset()
     """Tasks that it runs, that it was promised, or, if it was only just started, that it ran when it was stopped."""
     standby: frozenset[TaskKey] = frozenset()
-    """Standby and warm-up tasks that it runs."""
+    """Standby and warm-up tasks that it runs, or ran when it was stopped."""
     lags: Mapping[TaskKey, int] = {}
     """How far behind the end its state is, for every task it has state of; 0 for tasks that run. Where the end is not known
     these are negative numbers: less is still better."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from streamfleet.assignment.balance import Balance
 from streamfleet.assignment.load_order import Place
@@ -57,14 +58,11 @@ def over_threads(
 
 
 def _homes(members: Sequence[Member], owners: Mapping[TaskKey, str]) -> dict[TaskKey, str]:
-    """Which of the threads has something of a task: best its owner, then who was promised it, then who has a copy."""
+    """Which of the threads has something of a task: best its owner, then who was promised it, who has a copy, who had it."""
     homes: dict[TaskKey, str] = {}
-    for member in members:
-        for task in member.report.standby:
-            homes[task] = member.member_id
-    for member in members:
-        for task in member.promised:
-            homes[task] = member.member_id
+    for tasks_of in map(attrgetter, ("previous_standby", "previous", "report.standby", "promised")):
+        for member in members:
+            homes |= dict.fromkeys(tasks_of(member), member.member_id)
     for member in members:
         for task in member.report.owned:
             if owners[task] == member.member_id:

@@ -35,6 +35,8 @@ class ReportBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     restoring: PackedTasks = {}
     standby: PackedTasks = {}
     promised: PackedTasks = {}
+    previous: PackedTasks = {}
+    previous_standby: PackedTasks = {}
     offset_sums: dict[str, dict[int, int]] = {}
     transactional_id: str | None = None
     endpoint: str | None = None
@@ -86,6 +88,8 @@ def encode_report(
     digest: str,
     incarnation: str,
     promised: Iterable[TaskKey] = (),
+    previous: Iterable[TaskKey] = (),
+    previous_standby: Iterable[TaskKey] = (),
 ) -> bytes:
     body = ReportBody(
         process_id=report.process_id,
@@ -100,6 +104,8 @@ def encode_report(
         restoring=pack(report.restoring),
         standby=pack(report.standby),
         promised=pack(promised),
+        previous=pack(previous),
+        previous_standby=pack(previous_standby),
         offset_sums=_pack_sums(report.offset_sums),
         transactional_id=report.transactional_id,
         endpoint=report.endpoint,
@@ -134,6 +140,8 @@ def decode_report(member_id: str, received: bytes) -> ReceivedReport:
         report=report,
         generation_id=body.generation_id,
         promised=frozenset(unpack(body.promised)),
+        previous=frozenset(unpack(body.previous)),
+        previous_standby=frozenset(unpack(body.previous_standby)),
     )
     return ReceivedReport(member, body.digest, body.incarnation)
 

@@ -15,6 +15,7 @@ from typing import Any
 import structlog
 
 from streamfleet.assignment.assignor_names import task_assignor
+from streamfleet.assignment.slot_memory import SlotMemory
 from streamfleet.assignment.snapshot import AssignorSettings, MemberReport, Plan
 from streamfleet.assignment.streams_protocol import StreamsProtocol
 from streamfleet.changelog.listeners import UpdateListeners
@@ -285,6 +286,7 @@ class Wiring:
             settings=_assignor_settings(config),
             assignor=task_assignor(config.task_assignor),
             cluster=self._leader_admin,
+            memory=SlotMemory(self._directory.path / f".tasks-{number}"),
         )
         connector = TcpConnector({**self._settings.connection, "client.id": name}, clock)
         client = GroupClient(settings, connector, clock, protocol=protocol.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from streamfleet.assignment.group_assignment import HIGH_AVAILABILITY, assign
+from streamfleet.assignment.slot_memory import SlotTasks
 from streamfleet.assignment.snapshot import (
     AssignorSettings,
     GroupAssignment,
@@ -30,6 +31,7 @@ class Process:
     sub_topologies: tuple[SubTopologyInfo, ...] | None = None
     plans: dict[str, MemberAssignment] = field(default_factory=dict)
     generations: dict[str, int] = field(default_factory=dict)
+    memory: dict[str, SlotTasks] = field(default_factory=dict)
 
     @property
     def member_ids(self) -> list[str]:
@@ -86,6 +88,8 @@ class Cluster:
             report=report,
             generation_id=process.generations.get(member_id, -1),
             promised=promised,
+            previous=process.memory.get(member_id, SlotTasks()).active - report.owned,
+            previous_standby=process.memory.get(member_id, SlotTasks()).standby - report.standby,
         )
 
     def rebalance(self) -> GroupAssignment:
@@ -97,6 +101,7 @@ class Cluster:
             for member_id in process.member_ids:
                 plan = process.plans[member_id] = self.decided.members[member_id]
                 process.generations[member_id] = self.generation
+                process.memory[member_id] = SlotTasks(frozenset(plan.active), frozenset(plan.standby))
                 ends = self.ends or {}
                 process.sums |= {task: ends[task] for task in plan.active if task in ends}
                 for task in (*plan.standby, *plan.warmup):
@@ -135,6 +140,17 @@ class Cluster:
         for process in self.processes.values():
             process.plans.clear()
             process.generations.clear()
+
+    def stop_in_turn(self) -> None:
+        """All processes stop one after the other: those that are left get the tasks, for the time they have."""
+        stopped = {}
+        for name in sorted(self.processes):
+            process = stopped[name] = self.processes.pop(name)
+            process.plans.clear()
+            process.generations.clear()
+            if self.processes:
+                self.rebalance()
+        self.processes = stopped
 
     def leave(self, name: str) -> None:
         del self.processes[name]

@@ -163,6 +163,14 @@ def test_a_full_restart_moves_nothing():
     assert group.active_places() == before and group.probe_ms() is None
 
 
+def test_processes_that_stopped_in_turn_have_their_own_tasks_when_all_are_back():
+    group = running("a", "b", "c", num_standby_replicas=1)
+    before = group.active_places()
+    group.stop_in_turn()
+    group.settle()
+    assert group.active_places() == before
+
+
 def test_a_process_with_more_threads_gets_more():
     group = Cluster((ORDERS,), [Process("a", threads=2), Process("b")])
     group.settle()
@@ -305,12 +313,27 @@ def test_whatever_comes_and_goes_a_group_comes_to_rest(group, data):
 
 
 @settings(max_examples=100, deadline=None)
+@given(clusters())
+def test_a_full_restart_with_the_same_slots_moves_nothing_not_even_copies(group):
+    play_until_ready(group)
+    before = group.decided.members
+    group.restart()
+    play(group)
+    plans = group.decided.members
+    assert {name: (plan.active, plan.standby) for name, plan in plans.items()} == {
+        name: (plan.active, plan.standby) for name, plan in before.items()
+    }
+    assert group.probe_ms() is None and not group.copies("warmup")
+
+
+@settings(max_examples=100, deadline=None)
 @given(clusters(max_replicas=0))
-def test_a_full_restart_never_moves_a_stateful_task(group):
+def test_without_a_memory_of_who_ran_what_state_alone_brings_tasks_back(group):
     play_until_ready(group)
     before = group.active_places()
     for process in group.processes.values():  # only what it runs is on its disk
         process.sums = {task: end for task, end in process.sums.items() if before.get(task) == process.name}
+        process.memory.clear()
     group.restart()
     play(group)
     grown = {task for task in group.stateful if group.ends[task]}

@@ -70,6 +70,21 @@ def test_promises_travel_both_ways(promised):
     assert decode_report("m", bytes_).member.promised == promised
 
 
+@given(st.frozensets(tasks, max_size=3), st.frozensets(tasks, max_size=3))
+def test_what_a_member_had_before_is_told(previous, previous_standby):
+    bytes_ = encode_report(
+        REPORT,
+        generation_id=7,
+        counter=0,
+        digest="d",
+        incarnation="i",
+        previous=previous,
+        previous_standby=previous_standby,
+    )
+    member = decode_report("m", bytes_).member
+    assert (member.previous, member.previous_standby) == (previous, previous_standby)
+
+
 @given(plans)
 def test_plans_read_back(plan):
     received = decode_plan(encode_plan(plan, seen=SEEN))
