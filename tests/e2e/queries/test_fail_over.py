@@ -1,0 +1,91 @@
+"""F70: queries while workers are killed, stand still and come back. Every answer is true for what it claims to be."""
+
+import http.client
+import signal
+
+import pytest
+from tests.queries.fleet import QueryFleet, until
+from tests.queries.prober import Prober
+
+
+@pytest.fixture
+def new_fleet(broker, tmp_path):
+    fleets = []
+
+    def make(**options):
+        fleets.append(QueryFleet(broker.bootstrap_servers, tmp_path, **options))
+        return fleets[-1]
+
+    yield make
+    for fleet in fleets:
+        fleet.close()
+
+
+@pytest.fixture
+def probed(new_fleet):
+    """probed(**options) -> a fleet of three workers that is being asked all the time, and who asks."""
+    probers = []
+
+    def make(*, stale=False, **options):
+        fleet = new_fleet(**options)
+        fleet.input.write(300)
+        for _ in range(3):
+            fleet.add()
+        prober = Prober(fleet, stale=stale)
+        prober.start()
+        probers.append(prober)
+        prober.wait_for_all_partitions()
+        return fleet, prober
+
+    yield make
+    for prober in probers:
+        prober.stop()
+
+
+def test_killed_workers_are_replaced_and_no_answer_goes_back_in_time(probed):
+    fleet, prober = probed()
+    for worker in list(fleet.workers):
+        worker.signal(signal.SIGKILL)
+        prober.wait_for_all_partitions()
+        worker.start()
+        prober.wait_for_all_partitions()
+    prober.stop()
+    print(prober.report("three kills"))
+    assert prober.errors == []
+    assert prober.statuses["503"] > 0, "while nobody had a partition, nobody answered for it"
+
+
+def test_a_worker_that_stood_still_past_its_session_does_not_answer_as_the_owner(probed):
+    fleet, prober = probed()
+    zombie = fleet.workers[0]
+    address = zombie.address
+    zombie.signal(signal.SIGSTOP)
+    prober.wait_for_all_partitions(200)
+    waiting = []
+    for key in fleet.input.partition_of:
+        connection = http.client.HTTPConnection(*address, timeout=60)
+        waiting.append((connection, prober.send(connection, key)))
+        if len(waiting) == 50:
+            break
+    zombie.resume(address)
+    statuses = [receive() for _, receive in waiting]
+    for connection, _ in waiting:
+        connection.close()
+    prober.wait_for_all_partitions()
+    prober.stop()
+    print(prober.report("stopped and continued"), "asked while it stood still:", sorted(statuses))
+    assert prober.errors == []
+
+
+def test_standbys_answer_for_a_killed_owner_and_say_that_they_are_late(probed):
+    fleet, prober = probed(stale=True, standbys=1)
+    for worker in fleet.workers[:2]:
+        worker.signal(signal.SIGKILL)
+        before = prober.statuses["stale"]
+        until(lambda before=before: prober.statuses["stale"] > before)
+        prober.wait_for_all_partitions()
+        worker.start()
+        prober.wait_for_all_partitions()
+    prober.stop()
+    print(prober.report("standbys"))
+    assert prober.errors == []
