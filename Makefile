@@ -16,6 +16,8 @@ SEED ?= 1
 SECONDS ?= 120
 GUARANTEE ?= exactly_once_v2
 FAULTS ?= kill,pause,leave,broker
+STANDBYS ?= 0
+PROTOCOL ?= classic
 # What is installed is known by the text of the two files that decide it, and by the interpreter.
 STAMP = $(VENV)/.installed-$(shell cat pyproject.toml requirements.lock | $(PYTHON) -c 'import hashlib,sys; print(hashlib.sha256(sys.version.encode()+sys.stdin.buffer.read()).hexdigest()[:16])')
 
@@ -64,17 +66,17 @@ integration: setup ## tests on a real broker (started and stopped by the tests)
 	@echo "== integration"; $(PY) -m pytest tests/integration -q $(if $(CHROMIUM),,-m "not browser") \
 	  $(if $(JDK_AND_MAVEN),,--ignore=tests/integration/interop)
 
-ledger: setup ## one seeded schedule of faults on a real broker; SEED=1 SECONDS=120 GUARANTEE=exactly_once_v2 FAULTS=kill,pause,leave,broker
+ledger: setup ## one seeded schedule of faults on a real broker; SEED=1 SECONDS=120 GUARANTEE=exactly_once_v2 STANDBYS=0 PROTOCOL=classic
 	@echo "== ledger: seed $(SEED), $(SECONDS) s, $(GUARANTEE)"
-	@$(PY) -m tests.ledger.run --seed $(SEED) --seconds $(SECONDS) --guarantee $(GUARANTEE) --faults $(FAULTS)
+	@$(PY) -m tests.ledger.run --seed $(SEED) --seconds $(SECONDS) --guarantee $(GUARANTEE) --faults $(FAULTS) \
+	  --standbys $(STANDBYS) --protocol $(PROTOCOL)
 
 e2e: setup ## the long sets on a real broker: ten seeds, both guarantees, defects that must be found (about half an hour)
 	@echo "== e2e"; $(PY) -m pytest tests/e2e -q
 
-bench: setup ## how fast tasks are assigned, a million keys restored and moved, a group rebalanced, definitions read
+bench: setup ## how fast tasks are assigned, a million keys restored, a group rebalanced, definitions read
 	@echo "== bench: assignor"; $(PY) -m tests.bench.assignor
 	@echo "== bench: restore"; $(PY) tests/bench/restore_rate.py
-	@echo "== bench: scale out"; $(PY) tests/bench/scale_out.py
 	@echo "== bench: rebalance"; $(PY) -m tests.bench.rebalance
 	@echo "== bench: definitions"; $(PY) tests/bench/definitions.py
 

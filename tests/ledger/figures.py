@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from tests.ledger.fleet import Fleet
 from tests.ledger.nemesis import Played
+
+_COPIES = {
+    "standby becomes the active task": "copies became active tasks",
+    "active task becomes a standby": "active tasks became copies",
+    "warm-ups have caught up": "times all warm-ups had caught up",
+}
+
+
+def copy_figures(fleet: Fleet) -> list[str]:
+    """What happened to standbys and warm-ups; nothing if there were none."""
+    counts = Counter(event.get("event") for worker in fleet.workers for event in worker.events())
+    said = [f"{counts[event]} {what}" for event, what in _COPIES.items() if counts[event]]
+    return [", ".join(said)] if said else []
 
 
 def recovery_figures(fleet: Fleet, played: Sequence[Played]) -> list[str]:

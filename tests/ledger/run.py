@@ -10,14 +10,15 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.ledger.bench import AT_LEAST_ONCE, EXACTLY_ONCE, open_bench
-from tests.ledger.figures import recovery_figures
+from tests.ledger.figures import copy_figures, recovery_figures
 from tests.ledger.nemesis import KINDS, Fault, Kind, draw_schedule, play
 from tests.ledger.oracle import Anomaly
+from tests.ledger.variants import PLAIN, Variant
 from tests.ledger.workload import LedgerSpec
 
 WORKERS = 3
@@ -40,12 +41,12 @@ def run_schedule(
     *,
     directory: Path,
     kinds: Sequence[Kind] = KINDS,
-    settings: Mapping[str, object] | None = None,
+    variant: Variant = PLAIN,
 ) -> Outcome:
-    """Start the workers, write the input over the time given while faults happen, heal, wait, check. `settings` are the app's."""
+    """Start the workers, write the input over the time given while faults happen, heal, wait, check."""
     faults = draw_schedule(spec.seed, seconds, WORKERS, kinds)
-    options = [argument for name, value in (settings or {}).items() for argument in ("--setting", f"{name}={value}")]
-    with open_bench(spec, guarantee, options=options, keep=directory) as bench:
+    options, settings = variant.worker_options, variant.broker_settings
+    with open_bench(spec, guarantee, options=options, broker_settings=settings, keep=directory) as bench:
         began = time.time()
         for _ in range(WORKERS):
             bench.fleet.add().start()
@@ -60,7 +61,7 @@ def run_schedule(
         say(f"caught up, closed and checked {time.monotonic() - healed:.1f} s after the last fault")
         if bench.repeats is not None:
             say(str(bench.repeats))
-        for line in recovery_figures(bench.fleet, played):
+        for line in [*recovery_figures(bench.fleet, played), *copy_figures(bench.fleet)]:
             say(line)
     return Outcome(anomalies, faults, directory)
 
@@ -89,6 +90,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--guarantee", default=EXACTLY_ONCE, choices=[EXACTLY_ONCE, AT_LEAST_ONCE])
     parser.add_argument("--faults", type=_kinds, default=KINDS, help="which may be drawn: kill,pause,leave,broker")
+    parser.add_argument("--standbys", type=int, default=0, help="copies of each task; with warm-ups and probing")
+    parser.add_argument(
+        "--protocol", default="classic", choices=["classic", "streams"], help="who plans: group.protocol"
+    )
     parser.add_argument("--keys", type=int, default=20)
     parser.add_argument("--records-per-key", type=int, default=500)
     return parser.parse_args()
@@ -97,6 +102,7 @@ def _arguments() -> argparse.Namespace:
 def main() -> int:
     options = _arguments()
     spec = LedgerSpec(options.seed, options.keys, options.records_per_key)
+    variant = Variant(options.standbys, options.protocol)
     directory = Path(tempfile.mkdtemp(prefix=f"streamfleet-ledger-{options.seed}-"))
     outcome = run_schedule(
         spec,
@@ -105,10 +111,12 @@ def main() -> int:
         lambda text: print(text, flush=True),
         directory=directory,
         kinds=options.faults,
+        variant=variant,
     )
     for line in summary(outcome.anomalies):
         print(line)
-    print(f"seed {options.seed}, {options.guarantee}: {len(outcome.faults)} faults, {len(outcome.anomalies)} anomalies")
+    run = f"seed {options.seed}, {options.guarantee}, {variant}"
+    print(f"{run}: {len(outcome.faults)} faults, {len(outcome.anomalies)} anomalies")
     if outcome.anomalies:
         print(f"logs and data of this run: {directory}")
         return 1

@@ -27,15 +27,21 @@ PARENT_DEATH_SIGNAL = 1
 """PR_SET_PDEATHSIG of Linux."""
 
 
-def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="run the ledger app")
+def app_parser(description: str) -> argparse.ArgumentParser:
+    """What `config` reads, and where the engine is to fail: for every worker process of the app."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--app", required=True)
     parser.add_argument("--state-dir", required=True, type=Path)
     parser.add_argument("--guarantee", required=True, choices=["exactly_once_v2", "at_least_once"])
     parser.add_argument("--setting", action="append", default=[], type=_setting, help="NAME=VALUE")
-    parser.add_argument("--mutation", action="append", default=[], choices=sorted(MUTATIONS))
     parser.add_argument("--failpoint", action="append", default=[], type=FailpointSpec.parse)
+    return parser
+
+
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = app_parser("run the ledger app")
+    parser.add_argument("--mutation", action="append", default=[], choices=sorted(MUTATIONS))
     return parser.parse_args(words)
 
 
@@ -49,11 +55,12 @@ def config(options: argparse.Namespace) -> sf.StreamsConfig:
         "__emit.interval.ms.kstreams.windowed.aggregation__": 0,
         "commit.interval.ms": 100,
         "poll.ms": 20,
-        "session.timeout.ms": SESSION_TIMEOUT_MS,
-        "heartbeat.interval.ms": 300,
         "transaction.timeout.ms": 10_000,
     }
-    return sf.StreamsConfig.from_mapping(settings | dict(options.setting))
+    given = dict(options.setting)
+    if given.get("group.protocol") != "streams":
+        settings |= {"session.timeout.ms": SESSION_TIMEOUT_MS, "heartbeat.interval.ms": 300}
+    return sf.StreamsConfig.from_mapping(settings | given)
 
 
 def _setting(text: str) -> tuple[str, str]:

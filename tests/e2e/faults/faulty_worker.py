@@ -15,6 +15,7 @@ import argparse
 import resource
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from unittest import mock
 
 import structlog
 from tests.ledger import app
-from tests.ledger.failpoint_actions import ActingFailpoints, FailpointSpec
-from tests.ledger.worker import _die_with_parent, config
+from tests.ledger.failpoint_actions import ActingFailpoints
+from tests.ledger.worker import _die_with_parent, app_parser, config
 
 import streamfleet as sf
 from streamfleet.kafka_streams import KafkaStreams, UncaughtResponse
@@ -95,20 +96,15 @@ class AnnouncedStreams(KafkaStreams):
         super().start()
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="run the ledger app, with faults")
-    parser.add_argument("--bootstrap", required=True)
-    parser.add_argument("--app", required=True)
-    parser.add_argument("--state-dir", required=True, type=Path)
-    parser.add_argument("--guarantee", required=True)
-    parser.add_argument("--failpoint", action="append", default=[], type=FailpointSpec.parse)
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = app_parser("run the ledger app, with faults")
     parser.add_argument("--user-fault", action="append", default=[], type=UserFault.parse)
     parser.add_argument("--processing", default="fail", choices=["fail", "continue"])
     parser.add_argument("--dead-letters")
     parser.add_argument("--replace-threads", action="store_true")
     parser.add_argument("--max-poll-interval-ms", type=int, default=300_000)
     parser.add_argument("--grace-seconds", type=float, default=40.0)
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
 def main() -> int:
