@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+
 import pytest
 from tests.unit.streamfleet.assignment.simulated_cluster import Cluster, Process
 
@@ -146,6 +149,19 @@ def test_the_identity_leaves_everything_where_it_is():
     cluster.assignor = Identity()
     cluster.settle()
     assert cluster.decided.members == before
+
+
+def test_the_assignor_of_the_documentation_is_one():
+    page = (Path(__file__).parents[4] / "docs" / "assignment.md").read_text()
+    names: dict = {}
+    exec(page.partition("```python\n")[2].partition("```")[0], names)
+    cluster = group(names["KeepAndFill"]())
+    cluster.settle()
+    assert sorted(Counter(cluster.active_places().values()).values()) == [1, 2]
+    before = cluster.active_places()
+    cluster.processes["c"] = Process("c")
+    cluster.settle()
+    assert cluster.active_places() == before and cluster.copies("standby")
 
 
 @pytest.mark.parametrize(
