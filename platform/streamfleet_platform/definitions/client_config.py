@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 
 import streamfleet
 from streamfleet_platform.definitions.scalars import Scalar
 from streamfleet_platform.definitions.validation import unknown_hint
 from streamfleet_platform.definitions.yaml_nodes import Node
 from streamfleet_platform.errors import Problem
+from streamfleet_platform.model.app_policies import MAX_SETTINGS
 from streamfleet_platform.model.section import shown
 
 _OF_THE_PLATFORM: Mapping[str, str] = {
@@ -42,12 +44,15 @@ _INSECURE: Mapping[str, tuple[object, ...]] = {
     "enable.ssl.certificate.verification": (False, "false"),
     "ssl.endpoint.identification.algorithm": ("none", ""),
 }
+HOW_TO_REFER = "write ${NAME}, with NAME under secrets"
+
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
 _LITERAL_SECRET = re.compile(
-    r"-----BEGIN [A-Z ]*-----|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{30,}|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}"
-    r"|[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@|\b(?:password|passwd|secret)\s*=\s*\S",
+    r"-----BEGIN [A-Z ]{0,40}-----|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{30}|\beyJ[\w-]{10,200}\.eyJ"
+    r"|[a-z][a-z0-9+.-]{1,20}://[^/\s:@]{0,100}:[^/\s@]{1,200}@|\b(?:password|passwd|secret)\s{0,8}=\s{0,8}\S",
     re.IGNORECASE,
 )
+"""Repetitions are bounded: without that a long text would take its length squared."""
 
 
 def app_config_problems(config: Node | None, secrets: Node | None) -> Iterator[Problem]:
@@ -89,13 +94,12 @@ def literal_secrets(document: Node) -> Iterator[Problem]:
         assert isinstance(node.value, str)
         is_reference = _REFERENCE.fullmatch(node.value) is not None
         if _LITERAL_SECRET.search(node.value) is not None or (streamfleet.is_secret(key) and not is_reference):
-            yield Problem(
-                node.place, f"the value of {key or 'this item'} is a secret", "write ${NAME}, with NAME under secrets"
-            )
+            yield Problem(node.place, f"the value of {key or 'this item'} is a secret", HOW_TO_REFER)
 
 
 def _settings(config: Node | None) -> Iterator[tuple[str, Node]]:
-    return ((name, entry.node) for name, entry in (config.entries if config is not None else {}).items())
+    entries = {} if config is None else config.entries
+    return ((name, entry.node) for name, entry in islice(entries.items(), MAX_SETTINGS))
 
 
 def _setting_problems(name: str, node: Node, secrets: Node | None) -> Iterator[Problem]:

@@ -11,14 +11,20 @@ what apps say about one another in references.py. A problem in one file does not
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import PurePosixPath
 
-from streamfleet_platform.definitions.client_config import app_config_problems, cluster_config_problems, literal_secrets
+from streamfleet_platform.definitions.client_config import (
+    HOW_TO_REFER,
+    app_config_problems,
+    cluster_config_problems,
+    literal_secrets,
+)
 from streamfleet_platform.definitions.fleet import App, Fleet, lineage_of
 from streamfleet_platform.definitions.layers import layer_problems, with_layers
 from streamfleet_platform.definitions.references import reference_problems
 from streamfleet_platform.definitions.tree import Tree, TreeFile
-from streamfleet_platform.definitions.validation import validate
+from streamfleet_platform.definitions.validation import MAX_PROBLEMS, validate
 from streamfleet_platform.definitions.yaml_nodes import MAX_BYTES, Node, parse_yaml
 from streamfleet_platform.errors import InvalidDefinitionError, Place, Problem
 from streamfleet_platform.model.app_definition import AppDefinition
@@ -32,11 +38,11 @@ APPS_DIRECTORY = "apps"
 def load_fleet(tree: Tree) -> Fleet:
     loading = _Loading(tree)
     fleet = loading.fleet()
-    apps = {} if fleet is None else loading.apps()
-    if fleet is not None and not loading.problems:
-        loading.problems += reference_problems(fleet, apps)
+    apps = loading.apps()
+    if fleet is not None:
+        loading.problems += islice(reference_problems(fleet, apps, loading.broken), MAX_PROBLEMS)
     if fleet is None or loading.problems:
-        raise InvalidDefinitionError(loading.problems)
+        raise InvalidDefinitionError(loading.told_problems())
     return Fleet(fleet, apps, lineage_of(apps), tree.commit)
 
 
@@ -44,7 +50,16 @@ class _Loading:
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._fleet = Node(None, Place(FLEET_FILE))
+        self._secrets: set[Place] = set()
         self.problems: list[Problem] = []
+        self.broken: set[str] = set()
+        """Apps whose files could not be read: what refers to them is not wrong for that."""
+
+    def told_problems(self) -> list[Problem]:
+        """Where a secret stands nothing else is told: it might repeat the value."""
+        return [
+            problem for problem in self.problems if problem.place not in self._secrets or problem.hint == HOW_TO_REFER
+        ]
 
     def fleet(self) -> FleetDefinition | None:
         if not self._tree.has(FLEET_FILE):
@@ -59,8 +74,8 @@ class _Loading:
         definition, problems = validate(FleetDefinition, document)
         self.problems += problems
         self.problems += layer_problems(document)
-        self.problems += literal_secrets(document)
         self.problems += _cluster_problems(document)
+        self._look_for_secrets(document)
         return definition
 
     def apps(self) -> dict[str, App]:
@@ -68,7 +83,9 @@ class _Loading:
         found: dict[str, App] = {}
         for file, data in zip(files, self._tree.read([file.path for file in files]), strict=True):
             app = self._app(file.path, data)
-            if app is not None:
+            if app is None:
+                self.broken.add(PurePosixPath(file.path).stem)
+            else:
                 found[app.name] = app
         return found
 
@@ -95,15 +112,12 @@ class _Loading:
             written, self._fleet, tier.value if tier is not None and isinstance(tier.value, str) else None
         )
         definition, problems = validate(AppDefinition, document)
-        # What is wrong in fleet.yaml is told once, where its defaults are checked.
-        self.problems += [problem for problem in problems if problem.place.file != FLEET_FILE]
-        self.problems += literal_secrets(written)
+        self.problems += self._about_app(problems, file, written)
+        self._look_for_secrets(written)
         self.problems += app_config_problems(
             document.get("spec", "run", "config"), document.get("spec", "run", "secrets")
         )
         if definition is None:
-            if problems and not self.problems:
-                self.problems += problems
             return None
         name = definition.metadata.name
         if name != PurePosixPath(file).stem:
@@ -113,6 +127,21 @@ class _Loading:
                 Problem(name_node.place, f"app {name} is in the file {file}", f"name the file {name}.yaml")
             )
         return App(file, definition, document)
+
+    def _about_app(self, problems: list[Problem], file: str, written: Node) -> Iterator[Problem]:
+        """What is wrong in fleet.yaml by itself is told once. What only this app makes of its defaults is told here."""
+        told = set(self.problems)
+        spec = written.entries["spec"].place if "spec" in written.entries else written.place
+        for problem in problems:
+            if problem.place.file == file:
+                yield problem
+            elif problem not in told:
+                yield Problem(spec, f"with what {problem.place} gives: {problem.fact}", problem.hint)
+
+    def _look_for_secrets(self, document: Node) -> None:
+        found = list(literal_secrets(document))
+        self._secrets |= {problem.place for problem in found}
+        self.problems += found
 
     def _parsed(self, data: bytes, file: str) -> Node | None:
         try:

@@ -4,7 +4,7 @@ with definitions that are right by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from streamfleet_platform.definitions.fleet import App
 from streamfleet_platform.definitions.layers import BUILT_IN_TIERS, place_of
@@ -13,10 +13,13 @@ from streamfleet_platform.errors import Problem
 from streamfleet_platform.model.fleet_definition import FleetDefinition
 
 
-def reference_problems(fleet: FleetDefinition, apps: Mapping[str, App]) -> Iterator[Problem]:
+def reference_problems(
+    fleet: FleetDefinition, apps: Mapping[str, App], broken: Collection[str] = ()
+) -> Iterator[Problem]:
+    """`broken` apps are there but could not be read: what refers to them is not looked at."""
     for app in apps.values():
         yield from _fleet_problems(fleet, app)
-        yield from _input_problems(apps, app)
+        yield from _input_problems(apps, app, broken)
     yield from _ambiguous_ids(apps)
 
 
@@ -47,9 +50,9 @@ def _fleet_problems(fleet: FleetDefinition, app: App) -> Iterator[Problem]:
             )
 
 
-def _input_problems(apps: Mapping[str, App], app: App) -> Iterator[Problem]:
+def _input_problems(apps: Mapping[str, App], app: App, broken: Collection[str]) -> Iterator[Problem]:
     for label, source in app.spec.inputs.items():
-        if source.app is None or source.output is None:
+        if source.app is None or source.output is None or source.app in broken:
             continue
         place = place_of(app.document, "spec", "inputs", label, "app")
         upstream = apps.get(source.app)

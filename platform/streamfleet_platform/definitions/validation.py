@@ -19,6 +19,9 @@ from streamfleet_platform.model.section import Section, shown
 
 S = TypeVar("S", bound=Section)
 
+MAX_PROBLEMS = 50
+"""Of one file: a hint for each of thousands would take seconds, and nobody reads them."""
+
 _EXPECTED = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -41,7 +44,13 @@ def validate(model: type[S], document: Node) -> tuple[S | None, list[Problem]]:
     try:
         return model.model_validate(plain(document)), []
     except ValidationError as error:
-        return None, [_problem(model, document, details) for details in error.errors(include_url=False)]
+        problems = [_problem(model, document, details) for details in _first(error.errors(include_url=False))]
+        if error.error_count() > MAX_PROBLEMS:
+            more = error.error_count() - MAX_PROBLEMS
+            problems.append(
+                Problem(Place(document.place.file), f"there are {more} more problems", "solve the others first")
+            )
+        return None, problems
 
 
 def validate_part(model: type[Section], document: Node) -> list[Problem]:
@@ -51,10 +60,14 @@ def validate_part(model: type[Section], document: Node) -> list[Problem]:
     except ValidationError as error:
         return [
             _problem(model, document, details)
-            for details in error.errors(include_url=False)
+            for details in _first(error.errors(include_url=False))
             if details["type"] != "missing" and not _is_about_a_whole(document, details)
         ]
     return []
+
+
+def _first(errors: list[ErrorDetails]) -> list[ErrorDetails]:
+    return errors[:MAX_PROBLEMS]
 
 
 def _is_about_a_whole(document: Node, details: ErrorDetails) -> bool:
@@ -121,7 +134,9 @@ def _kind(node: Node) -> str:
         return "a mapping"
     if isinstance(node.value, tuple):
         return "a list"
-    return "empty" if node.value is None else f"{shown(node.value)}"
+    if isinstance(node.value, str):
+        return "text"  # it may be a secret in the wrong place
+    return "empty" if node.value is None else str(plain(node)).lower()
 
 
 def _dotted(path: Iterable[object]) -> str:

@@ -33,7 +33,7 @@ def _schedule(value: str) -> str:
 def _secret_path(value: str) -> str:
     if len(value) > 200 or _SECRET_PATH.fullmatch(value) is None:
         raise refusal(
-            f"{shown(value)} is not a secret file",
+            "this is not a secret file",
             "name a file below the runtime's secret directory, such as kafka/password",
         )
     return value
@@ -97,6 +97,7 @@ class SecretReference(Section):
 
 
 Setting = str | int | float | bool
+MAX_SETTINGS = 200
 
 
 class Run(Section):
@@ -105,7 +106,7 @@ class Run(Section):
     desired: Literal["running", "paused", "stopped"] = "running"
     slot: Slot = Slot()
     guarantee: Literal["at_least_once", "exactly_once_v2"] = "at_least_once"
-    config: Mapping[str, Setting] = {}
+    config: Annotated[Mapping[str, Setting], Field(max_length=MAX_SETTINGS)] = {}
     """Settings of the engine and of its Kafka clients, by their dotted names. `${NAME}` takes a secret."""
     secrets: Mapping[Name, SecretReference] = {}
 

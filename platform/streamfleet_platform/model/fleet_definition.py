@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from streamfleet_platform.model.app_policies import SecretReference, Setting
+from streamfleet_platform.model.app_policies import MAX_SETTINGS, SecretReference, Setting
 from streamfleet_platform.model.names import Name, VariableName
 from streamfleet_platform.model.quantities import Bytes, DurationMs
 from streamfleet_platform.model.section import Section, refusal, shown
@@ -41,7 +41,7 @@ class Cluster(Section):
 
     bootstrap: Brokers
     """Brokers to begin with, as host:port,host:port."""
-    config: Mapping[str, Setting] = {}
+    config: Annotated[Mapping[str, Setting], Field(max_length=MAX_SETTINGS)] = {}
     """Settings of the Kafka clients of all apps on it, by librdkafka's names. `${NAME}` takes a secret."""
     secrets: Mapping[Name, SecretReference] = {}
     allow_insecure: bool = False

@@ -81,9 +81,7 @@ def _entrypoint(value: str) -> str:
 
 def _variable(value: str) -> str:
     if not is_variable(value):
-        raise refusal(
-            f"{shown(value)} is not an environment variable", "use capitals, digits and _, such as REGISTRY_PASSWORD"
-        )
+        raise refusal("this is not an environment variable", "use capitals, digits and _, such as REGISTRY_PASSWORD")
     return value
 
 

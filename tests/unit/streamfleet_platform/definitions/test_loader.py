@@ -1,5 +1,8 @@
+import json
+import time
 from pathlib import Path
 
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,7 +10,8 @@ from streamfleet_platform.definitions.fleet import App
 from streamfleet_platform.definitions.loader import load_fleet
 from streamfleet_platform.definitions.references import _ambiguous_ids
 from streamfleet_platform.definitions.tree import DirectoryTree
-from streamfleet_platform.definitions.yaml_nodes import node_of
+from streamfleet_platform.definitions.validation import MAX_PROBLEMS, validate
+from streamfleet_platform.definitions.yaml_nodes import node_of, parse_yaml
 from streamfleet_platform.errors import Place
 from streamfleet_platform.model.app_definition import AppDefinition
 
@@ -108,7 +112,7 @@ def test_wrong_kinds_of_values_are_named_as_a_writer_knows_them(files):
         labels="{}",
     )
     assert [problem.split(": ", 1)[1] for problem in files.problems()] == [
-        "spec.generation should be a whole number, but is '1'; write a whole number",
+        "spec.generation should be a whole number, but is text; write a whole number",
         "spec.topology.requireNames should be true or false, but is 1; write true or false",
         "spec.run should be a mapping, but is a list; write a mapping",
         "spec.state.standbys should be a whole number, but is 1.5; write a whole number",
@@ -140,7 +144,9 @@ def test_defaults_that_only_an_app_completes_are_fine(files):
     files.app("orders", scale="{max: 4}")
     assert files.load().apps["orders"].spec.scale.min == 2
     files.app("payments")
-    assert files.problems() == ["fleet.yaml:6:14: spec.scale: min 2 is above max 1; raise max or lower min"]
+    assert files.problems() == [
+        "apps/payments.yaml:4:1: with what fleet.yaml:6:14 gives: spec.scale: min 2 is above max 1; raise max or lower min"
+    ]
 
 
 def test_a_fleet_file_must_be_there(files):
@@ -156,6 +162,23 @@ def test_the_file_is_named_after_the_app(files):
     assert files.problems() == [
         "apps/payments.yaml:3:18: app orders is in the file apps/payments.yaml; name the file orders.yaml"
     ]
+
+
+def test_problems_of_the_fleet_do_not_hide_those_of_apps_nor_broken_apps_those_of_others(files):
+    files.write("fleet.yaml", (files.root / "fleet.yaml").read_text() + "  budgt: {}\n")
+    files.app("one", scale="{maxx: 1}")
+    assert [problem.partition(": ")[0] for problem in files.problems()] == ["apps/one.yaml:9:11", "fleet.yaml:6:3"]
+    files.write("fleet.yaml", (files.root / "fleet.yaml").read_text().replace("  budgt: {}\n", ""))
+    files.app("two", inputs="{a: {app: one, output: any}, b: {app: none, output: any}}")
+    assert [problem.partition(": ")[0] for problem in files.problems()] == ["apps/one.yaml:9:11", "apps/two.yaml:8:49"]
+
+
+def test_a_file_full_of_mistakes_is_refused_without_a_hint_for_each(files):
+    files.app("one", scale="{" + ", ".join(f"m{n}: 1" for n in range(4000)) + "}")
+    began = time.process_time()
+    problems = files.problems()
+    assert time.process_time() - began < 2
+    assert len(problems) == MAX_PROBLEMS + 1 and "3950 more problems" in problems[0]
 
 
 def test_symbolic_links_are_not_followed(files, tmp_path_factory):
@@ -229,3 +252,68 @@ def _app(application_id):
     }
     node = node_of(document, Place(f"apps/{application_id}.yaml"))
     return App(f"apps/{application_id}.yaml", AppDefinition.model_validate(document), node)
+
+
+NAMES = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True).filter(
+    lambda name: name not in ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
+)
+TOPICS = st.from_regex(r"[a-z][a-zA-Z0-9._-]{0,12}[a-z]", fullmatch=True)
+DURATIONS = st.builds("{}{}".format, st.integers(0, 500), st.sampled_from(["ms", "s", "m", "h", "d"]))
+SPECS = st.fixed_dictionaries(
+    {
+        "code": st.just({"entrypoint": "shop.app:topology"}),
+        "cluster": NAMES,
+        "applicationId": NAMES,
+        "inputs": st.dictionaries(NAMES, st.fixed_dictionaries({"topic": TOPICS}), min_size=1, max_size=3),
+    },
+    optional={
+        "generation": st.integers(1, 9),
+        "outputs": st.dictionaries(
+            NAMES, st.fixed_dictionaries({"topic": TOPICS}, optional={"partitions": st.integers(1, 64)}), max_size=3
+        ),
+        "state": st.fixed_dictionaries({}, optional={"standbys": st.integers(0, 3)}),
+        "run": st.fixed_dictionaries({"slot": st.fixed_dictionaries({"cpu": st.sampled_from([1, 0.5, 2.25])})}),
+        "scale": st.fixed_dictionaries(
+            {"max": st.integers(1, 50)}, optional={"slo": st.fixed_dictionaries({"catchUp": DURATIONS})}
+        ),
+        "health": st.fixed_dictionaries({}, optional={"noProgress": DURATIONS, "maxRestore": DURATIONS}),
+    },
+)
+DOCUMENTS = st.builds(
+    lambda name, spec: {
+        "apiVersion": "streamfleet/v1",
+        "kind": "StreamsApp",
+        "metadata": {"name": name, "owner": "team"},
+        "spec": spec,
+    },
+    NAMES,
+    SPECS,
+)
+
+
+@given(DOCUMENTS)
+def test_a_definition_means_the_same_as_json_in_blocks_and_in_braces(document):
+    texts = [json.dumps(document), yaml.safe_dump(document), yaml.safe_dump(document, default_flow_style=True)]
+    read = [validate(AppDefinition, parse_yaml(text.encode(), "x.yaml")) for text in texts]
+    definition, problems = read[0]
+    assert problems == [] and definition is not None
+    assert read == [(definition, [])] * 3
+
+
+@given(DOCUMENTS, st.data())
+def test_a_field_that_nobody_knows_is_refused_wherever_it_is(document, data):
+    document = json.loads(json.dumps(document))  # strategies share their parts
+    target, path = document, []
+    while True:
+        sections = [
+            key for key, value in target.items() if isinstance(value, dict) and key not in ("inputs", "outputs")
+        ]
+        if not sections or data.draw(st.booleans()):
+            break
+        path.append(data.draw(st.sampled_from(sorted(sections))))
+        target = target[path[-1]]
+    target["nobodyKnows"] = 1
+    _, problems = validate(AppDefinition, parse_yaml(json.dumps(document).encode(), "x.yaml"))
+    assert [problem.fact for problem in problems] == [
+        f"unknown field 'nobodyKnows' in {'.'.join(path) or 'the definition'}"
+    ]
