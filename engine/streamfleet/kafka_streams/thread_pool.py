@@ -59,7 +59,7 @@ class ThreadPool:
                 raise StreamsError("the last stream thread cannot be removed", hint="close the app instead")
             number = max(self._drivers)
             driver = self._drivers.pop(number)
-        driver.stop()
+        driver.stop(leave_group=True)  # nobody comes back under its name
         if not driver.join(timeout_seconds):
             raise StreamsError(f"stream thread {number} did not stop within {timeout_seconds:g} s")
         return number

@@ -211,11 +211,14 @@ class TaskManager:
 
     def _start_unless_locked(self, task_id: TaskId) -> None:
         """Another StreamThread of this process may not have closed its copy of the task yet; then `restore` tries again."""
-        self._locked.discard(task_id)
         try:
             self._start(task_id)
-        except TaskLockedError:
+        except TaskLockedError as error:
+            if task_id not in self._locked:
+                log.info("task waits for its state", task=str(task_id), why=str(error))
             self._locked.add(task_id)
+        else:
+            self._locked.discard(task_id)
 
     def _start(self, task_id: TaskId) -> None:
         try:

@@ -7,7 +7,6 @@ from streamfleet.state.rocksdb_engine import RocksDBEngine
 from streamfleet.state.state_directory import StateDirectory
 from streamfleet.state.state_inventory import take_inventory
 
-
 ID, OTHER = "c0ffee" + "0" * 10, "beef" + "0" * 12
 
 
