@@ -230,6 +230,9 @@ class Admin(Protocol):
 
     def list_offsets(self, partitions: Iterable[TopicPartition], kind: OffsetKind) -> dict[TopicPartition, int]: ...
 
+    def offsets_since(self, partitions: Iterable[TopicPartition], since_ms: int) -> dict[TopicPartition, int]:
+        """Offset of the first record with that timestamp or a later one; the readable end where there is none."""
+
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Delete records with smaller offsets; the new first offset of each partition."""
 

@@ -134,6 +134,20 @@ class KafkaAdmin:
 
         return self._ask(doing, attempt) if wanted else {}
 
+    def offsets_since(self, partitions: Iterable[TopicPartition], since_ms: int) -> dict[TopicPartition, int]:
+        wanted = list(partitions)
+        spec: OffsetSpec = OffsetSpec.for_timestamp(since_ms)
+        doing = f"asking for the offsets of {len(wanted)} partitions at a time"
+
+        def attempt(left_ms: int) -> dict[TopicPartition, int]:
+            asked = {Partition(partition.topic, partition.partition): spec for partition in wanted}
+            futures = self._client.list_offsets(asked, request_timeout=_seconds(left_ms))
+            return {partition: info.offset for partition, info in _by_partition(doing, futures).items()}
+
+        found = self._ask(doing, attempt) if wanted else {}
+        later = [partition for partition, offset in found.items() if offset < 0]  # nothing is that young
+        return found | self.list_offsets(later, OffsetKind.LAST_STABLE)
+
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         wanted = [Partition(partition.topic, partition.partition, offset) for partition, offset in before.items()]
         doing = f"deleting records of {len(wanted)} partitions"

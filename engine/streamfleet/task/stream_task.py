@@ -219,6 +219,12 @@ class StreamTask:
             self._consumed.add(partition)
             self._has_uncommitted_work = True
 
+    def skip_to(self, partition: TopicPartition, offset: int) -> None:
+        """The input goes on there, behind a gap. That is committed even if nothing follows, or the gap would be found again."""
+        self._next_offsets[partition] = offset
+        self._consumed.add(partition)
+        self._has_uncommitted_work = True
+
     def buffered_records(self, partition: TopicPartition) -> int:
         return self._group.buffered(partition)
 

@@ -67,7 +67,8 @@ class TaskFactory:
 
     def offset_reset(self, task_id: TaskId, topic: str) -> OffsetReset:
         """What the source of a topic wants without a committed offset; the original's default is earliest."""
-        return self.source(task_id, topic).offset_reset or "earliest"
+        policy = self.source(task_id, topic).offset_reset
+        return "earliest" if policy is None else policy  # a duration of zero is false, too
 
     def source(self, task_id: TaskId, topic: str) -> SourceNode:
         """The source of a task that reads a topic."""

@@ -25,21 +25,19 @@ from streamfleet.errors import (
 )
 from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TaskId, TopicPartition
-from streamfleet.kafka.client_errors import InputGapError
 from streamfleet.metrics import ThreadCounts
-from streamfleet.ports import Admin, Consumer, OffsetKind
+from streamfleet.ports import Admin, Consumer
 from streamfleet.records import RawRecord
 from streamfleet.task.offsets import CommittedOffset
 from streamfleet.task.phases import TaskPhase
 from streamfleet.task.standby_task import StandbyTask
 from streamfleet.task.store_engines import StoreEngines
 from streamfleet.task.stream_task import StreamTask
+from streamfleet.thread.input_positions import InputPositions
 from streamfleet.thread.standby_manager import StandbyManager
 from streamfleet.thread.task_factory import TaskFactory
 
 log = structlog.get_logger(__name__)
-
-_RESET_KINDS = {"earliest": OffsetKind.EARLIEST, "latest": OffsetKind.LAST_STABLE}
 
 
 class WantedTasks(msgspec.Struct, frozen=True):
@@ -74,6 +72,7 @@ class TaskManager:
         self._offsets = offsets
         self._failpoints = failpoints
         self._counts = counts or ThreadCounts()
+        self._positions = InputPositions(factory, admin)
         self._damaged: dict[TaskId, StoreDamagedError] = {}
         self._tasks: dict[TaskId, StreamTask] = {}
         self._owners: dict[TopicPartition, StreamTask] = {}
@@ -314,18 +313,8 @@ class TaskManager:
         positions = {partition: offset.offset for partition, offset in committed.items()}
         missing = [partition for partition in self._factory.inputs(task_id) if partition not in positions]
         for partition in missing:
-            positions[partition] = self._reset(task_id, partition)
+            positions[partition] = self._positions.beginning(task_id, partition)
         return positions
-
-    def _reset(self, task_id: TaskId, partition: TopicPartition) -> int:
-        policy = self._factory.offset_reset(task_id, partition.topic)
-        kind = _RESET_KINDS.get(str(policy))
-        if kind is not None:
-            return self._admin.list_offsets([partition], kind)[partition]
-        raise StreamsError(
-            f"there is no committed offset for {partition}, and its source says {policy!r}",
-            hint="set the group's offsets first, or let the source begin at earliest or latest",
-        )
 
     def _on_corrupted(self, task: StreamTask, error: TaskCorruptedError) -> None:
         committed = self._committed[task.task_id]
@@ -367,16 +356,16 @@ class TaskManager:
         task = self._owners.get(partition)
         if task is None:
             return
-        earliest = self._admin.list_offsets([partition], OffsetKind.EARLIEST)[partition]
-        end = self._admin.list_offsets([partition], OffsetKind.LAST_STABLE)[partition]
-        gap = InputGapError(partition, offset, earliest if offset < earliest else end)
-        source = self._factory.source(task.task_id, partition.topic)
-        if str(source.offset_reset) not in _RESET_KINDS or partition.topic in self._factory.repartition_topics:
-            raise gap
-        target = earliest if source.offset_reset == "earliest" else end
-        log.warning("input goes on behind a gap", task=str(task.task_id), offset=target, reason=gap.fact)
-        self._factory.metrics.record_dropped(source.name, "deleted before it was processed", max(0, target - offset))
-        self._consumer.seek(partition, target)
+        passed = self._positions.behind_gap(task.task_id, partition, offset)
+        log.warning("input goes on behind a gap", task=str(task.task_id), offset=passed.target, reason=passed.gap.fact)
+        for count, why in (
+            (passed.deleted, "deleted before it was processed"),
+            (passed.skipped, "skipped behind a gap"),
+        ):
+            if count:
+                self._factory.metrics.record_dropped(passed.source, why, count)
+        self._consumer.seek(partition, passed.target)
+        task.skip_to(partition, passed.target)
 
     # repartition topics
 

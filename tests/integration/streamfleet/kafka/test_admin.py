@@ -75,6 +75,19 @@ def test_the_ends_of_a_partition_with_an_open_transaction_differ(clients, admin,
     assert offsets == {OffsetKind.EARLIEST: 2, OffsetKind.HIGH_WATERMARK: 7, OffsetKind.LAST_STABLE: 6}
 
 
+def test_offsets_are_found_by_time_and_the_end_stands_for_what_is_not_there_yet(clients, admin, new_topic):
+    topic = new_topic(2)
+    producer = clients.producer()
+    for timestamp in (1000, 2000, 2000, 3000):
+        producer.send(ProducerRecord(topic, b"k", b"v", timestamp, (), 0))
+    producer.flush(20_000)
+    full, empty = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    found = [admin.offsets_since([full, empty], since_ms) for since_ms in (0, 1001, 2000, 3000, 3001)]
+    assert [each[full] for each in found] == [0, 1, 1, 3, 4]
+    assert {each[empty] for each in found} == {0}
+    assert admin.offsets_since([], 0) == {}
+
+
 def test_offsets_of_an_unknown_topic_are_an_error(admin):
     with pytest.raises(KafkaClientError, match="no-such-topic"):
         admin.list_offsets([TopicPartition("no-such-topic", 0)], OffsetKind.EARLIEST)
