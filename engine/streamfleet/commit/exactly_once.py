@@ -68,7 +68,7 @@ class ExactlyOnceCommit:
         try:
             offsets = self._commit(committing)
         except TransactionAbortRequiredError:
-            self._blames = True  # the next producer finds out which record it was
+            self._find_blame()
             raise
         if self._blames:
             self._blames, self._replays = False, 0
@@ -105,14 +105,25 @@ class ExactlyOnceCommit:
         try:
             self._in_transaction().send(record)
         except TransactionAbortRequiredError:
-            self._blames = True
+            self._find_blame()
             raise
+
+    def _find_blame(self) -> None:
+        """The transaction is to be aborted. If its producer knows which record it was, so do we from now on; else the next one
+        finds out.
+        """
+        assert self._current is not None
+        self._remember(self._current.take_failures())
+        self._blames = True
+
+    def _remember(self, failures: Sequence[DeliveryFailure]) -> None:
+        self._refused.update({f.record: f.error for f in failures if isinstance(f.error, RecordRefusedError)})
 
     def _check(self, failures: Sequence[DeliveryFailure], committing: Sequence[StreamTask]) -> None:
         if not failures:
             return
         first = failures[0]
-        self._refused.update({f.record: f.error for f in failures if isinstance(f.error, RecordRefusedError)})
+        self._remember(failures)
         self._replays += 1
         if self._replays > MAX_REPLAYS:
             committing[0].handle_delivery_failure(first.record, first.error)

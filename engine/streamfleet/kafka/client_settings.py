@@ -9,7 +9,7 @@ Called by whoever makes clients. The names are in librdkafka_names.py; the setti
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,6 +27,7 @@ _SCOPES = {
     "admin.": CONNECTION,
 }
 _NAMESPACES = ("security.", "sasl.", "ssl.", "socket.")
+_NO_LIMITS: Mapping[str, int] = {}
 _LEAST_MESSAGE_BYTES = 1000
 """librdkafka refuses a smaller message.max.bytes."""
 
@@ -110,11 +111,12 @@ class ClientSettings:
             "client.id": client_id,
         }
 
-    def producer(self, *, client_id: str, max_message_bytes: int | None = None) -> dict[str, Any]:
-        """`max_message_bytes`: the smallest limit of the topics it will write to.
+    def producer(self, *, client_id: str, message_limits: Mapping[str, int] = _NO_LIMITS) -> dict[str, Any]:
+        """`message_limits`: those of the topics it will write to, as far as they are known.
 
-        A batch above the broker's limit fails as a whole, also the records in it that are small. With the limit known to
-        the client, the one record that is too large is refused before it is in any batch.
+        A batch above the broker's limit fails as a whole, also the records in it that are small, and the client has one size
+        of batches for all topics: the smallest limit. A single record may be larger, up to the largest limit; that of its own
+        topic is looked after by ProducerClient, before the record is in any batch.
         """
         chosen = {
             **_PRODUCER_DEFAULTS,
@@ -125,12 +127,12 @@ class ClientSettings:
             "client.id": client_id,
         }
         chosen.pop("transaction.timeout.ms", None)
-        return chosen if max_message_bytes is None else chosen | _size_limits(chosen, max_message_bytes)
+        return chosen | _size_limits(chosen, message_limits.values()) if message_limits else chosen
 
     def transactional_producer(
-        self, *, client_id: str, transactional_id: str, max_message_bytes: int | None = None
+        self, *, client_id: str, transactional_id: str, message_limits: Mapping[str, int] = _NO_LIMITS
     ) -> dict[str, Any]:
-        chosen = self.producer(client_id=client_id, max_message_bytes=max_message_bytes)
+        chosen = self.producer(client_id=client_id, message_limits=message_limits)
         del chosen["delivery.report.only.error"]  # it would hide the offset of the last record
         asked = {**self.connection, **self.scoped["producer."]}
         defaults = {name: asked.get(name, value) for name, value in _TRANSACTION_DEFAULTS.items()}
@@ -140,10 +142,15 @@ class ClientSettings:
         return {"reconnect.backoff.max.ms": 1000, **self.connection, **self.scoped["admin."], "client.id": client_id}
 
 
-def _size_limits(chosen: Mapping[str, Any], max_message_bytes: int) -> dict[str, int]:
-    largest = max_message_bytes - _BATCH_HEADER_BYTES
-    limit = max(min(largest, int(chosen.get("message.max.bytes", largest))), _LEAST_MESSAGE_BYTES)
-    return {"message.max.bytes": limit, "batch.size": min(limit, int(chosen.get("batch.size", limit)))}
+def _size_limits(chosen: Mapping[str, Any], limits: Collection[int]) -> dict[str, int]:
+    largest, smallest = record_limit(max(limits)), record_limit(min(limits))
+    record = min(largest, int(chosen.get("message.max.bytes", largest)))
+    return {"message.max.bytes": record, "batch.size": min(smallest, record, int(chosen.get("batch.size", smallest)))}
+
+
+def record_limit(max_message_bytes: int) -> int:
+    """How large a record may be in a topic with this limit, which is one of batches; the client cannot do with less than some."""
+    return max(max_message_bytes - _BATCH_HEADER_BYTES, _LEAST_MESSAGE_BYTES)
 
 
 def _check_name(written: str, name: str, allowed: frozenset[str]) -> None:

@@ -152,8 +152,6 @@ class InternalTopicManager:
         return tuple(drifts)
 
 
-def smallest_message_limit(admin: Admin, topics: Iterable[str]) -> int | None:
-    """The smallest `max.message.bytes` of existing topics: what a producer that writes to all of them must obey."""
-    return min(
-        (int(settings["max.message.bytes"]) for settings in admin.describe_configs(topics).values()), default=None
-    )
+def message_limits(admin: Admin, topics: Iterable[str]) -> dict[str, int]:
+    """`max.message.bytes` of those topics that exist: what a producer must obey."""
+    return {name: int(settings["max.message.bytes"]) for name, settings in admin.describe_configs(topics).items()}

@@ -31,10 +31,10 @@ _REFUSED_WITH_ITS_BATCH = {
 
 
 class PlainProducer:
-    """Implements ClientProducer."""
+    """Implements ClientProducer. `message_limits` are those of topics, by name."""
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._client = ProducerClient(settings, _translate)
+    def __init__(self, settings: Mapping[str, Any], message_limits: Mapping[str, int] | None = None) -> None:
+        self._client = ProducerClient(settings, _translate, message_limits or {})
         self._failed: list[tuple[ProducerRecord, KafkaError]] = []
 
     @property

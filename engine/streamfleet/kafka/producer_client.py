@@ -18,6 +18,7 @@ from confluent_kafka import Producer as LibrdkafkaProducer
 from streamfleet.kafka.client_errors import BrokerUnavailableError, RecordRefusedError
 from streamfleet.kafka.client_failures import Translate, call_client, client_error
 from streamfleet.kafka.client_making import make_client
+from streamfleet.kafka.client_settings import record_limit
 from streamfleet.kafka.patience import MonotonicClock, PatientClock
 from streamfleet.records import ProducerRecord
 
@@ -87,12 +88,15 @@ class _KnownCount(NamedTuple):
 
 
 class ProducerClient:
-    """`translate` says what an error that is not about one record means to the producer that owns this."""
+    """`translate` says what an error that is not about one record means to the producer that owns this. `message_limits` are
+    those of topics, by name.
+    """
 
     def __init__(
         self,
         settings: Mapping[str, Any],
         translate: Translate,
+        message_limits: Mapping[str, int],
         *,
         clock: PatientClock | None = None,
         **callbacks: Callable[..., None],
@@ -100,6 +104,9 @@ class ProducerClient:
         self.raw = make_client(LibrdkafkaProducer, settings, **callbacks)
         self.timestamps_moved = 0
         self._message_max_bytes = int(settings.get("message.max.bytes", _DEFAULT_MESSAGE_BYTES))
+        limits = {topic: record_limit(limit) for topic, limit in message_limits.items()}
+        self._tight = {topic: limit for topic, limit in limits.items() if limit < self._message_max_bytes}
+        """Topics that take less than the client does. In most apps there are none."""
         self._translate = translate
         self._clock = clock or MonotonicClock()
         self._counts: dict[str, _KnownCount] = {}
@@ -111,6 +118,8 @@ class ProducerClient:
             timestamp = PRODUCERS_OWN_TIME
         elif timestamp < EARLIEST_TIMESTAMP or timestamp > _LATEST_TIMESTAMP:
             timestamp = self._possible_timestamp(record.topic, timestamp)
+        if self._tight and record.topic in self._tight:
+            self._check_size(record)
         partition = ANY_PARTITION if record.partition is None else record.partition
         headers: list[tuple[str, str | bytes | None]] | None = list(record.headers) if record.headers else None
         # By position: keywords cost more than the call.
@@ -129,10 +138,13 @@ class ProducerClient:
         """Refuse now what `produce` would refuse: for a record that is produced later than it is sent."""
         if record.timestamp is not None and not 0 <= record.timestamp <= _LATEST_TIMESTAMP:
             raise _impossible_timestamp(record.topic, record.timestamp)
+        self._check_size(record)
+
+    def _check_size(self, record: ProducerRecord) -> None:
         size = _RECORD_FRAME_BYTES + len(record.key or b"") + len(record.value or b"")
         for name, value in record.headers:
             size += _HEADER_FRAME_BYTES + len(name.encode()) + len(value or b"")
-        if size > self._message_max_bytes:
+        if size > self._tight.get(record.topic, self._message_max_bytes):
             raise refusal(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), record)
 
     def poll(self) -> None:

@@ -19,6 +19,7 @@ last one is known at the flush: for tracked topics the newest record of every pa
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from typing import Any
 
@@ -42,12 +43,19 @@ from streamfleet.kafka.producer_client import IfNotDelivered, ProducerClient, de
 from streamfleet.ports import DeliveryFailure, ProducerIdentity
 from streamfleet.records import ProducerRecord
 
+FLUSH_SLICE_MS = 200
+"""After so long without an end of the flush, see whether there can be one."""
+BLAME_TIMEOUT_MS = 1_000
 _DEFAULT_SOCKET_TIMEOUT_MS = 60_000
 _FENCED = (
     KafkaError._FENCED,  # noqa: SLF001  (librdkafka's own codes begin with an underscore)
     KafkaError.PRODUCER_FENCED,
     KafkaError.INVALID_PRODUCER_EPOCH,
 )
+
+
+class _StillGood(Exception):
+    """The transaction has not failed."""
 
 
 class State(Enum):
@@ -95,7 +103,7 @@ class KafkaTransactionalProducer:
 
     `tracked` are the topics whose last offsets are wanted; their records must name a partition. With
     `blame_single_records` every record travels alone and is reported if it fails: for the replay after an abort, to find
-    out which record it was.
+    out which record it was. `message_limits` are those of topics, by name.
     """
 
     def __init__(
@@ -104,11 +112,14 @@ class KafkaTransactionalProducer:
         *,
         tracked: Iterable[str] = (),
         blame_single_records: bool = False,
+        message_limits: Mapping[str, int] | None = None,
         clock: PatientClock | None = None,
     ) -> None:
         alone = {"batch.num.messages": 1} if blame_single_records else {}
         self._clock = clock or MonotonicClock()
-        self._client = ProducerClient({**settings, **alone}, self._translate, clock=self._clock, stats_cb=self._learn)
+        self._client = ProducerClient(
+            {**settings, **alone}, self._translate, message_limits or {}, clock=self._clock, stats_cb=self._learn
+        )
         self._transactional_id = str(settings["transactional.id"])
         self._slow_ms = int(settings.get("socket.timeout.ms", _DEFAULT_SOCKET_TIMEOUT_MS)) // 2
         self._tracked = frozenset(tracked)
@@ -153,6 +164,8 @@ class KafkaTransactionalProducer:
         return self._client.partition_count(topic)
 
     def take_failures(self) -> Sequence[DeliveryFailure]:
+        if self._blames and self._must_abort:
+            self._await_blame()
         failures = [DeliveryFailure(record, delivery_error(error, record)) for record, error in self._failed]
         self._failed.clear()
         return failures
@@ -196,7 +209,16 @@ class KafkaTransactionalProducer:
         for partition, record in list(self._held.items()):
             self._client.produce(record, _LastRecord(self, partition, record))
             del self._held[partition]  # only now: had there been no room, the next flush must send it
-        self._client.flush(timeout_ms)
+        deadline_ms = self._clock.now_ms() + timeout_ms
+        while True:
+            left_ms = max(0, deadline_ms - self._clock.now_ms())
+            try:
+                self._client.flush(min(left_ms, FLUSH_SLICE_MS))
+                return
+            except BrokerUnavailableError:
+                self._check_transaction()
+                if left_ms <= FLUSH_SLICE_MS:
+                    raise
 
     def commit(self, timeout_ms: int) -> None:
         """Flush first: what is held back is not in the transaction otherwise."""
@@ -232,6 +254,24 @@ class KafkaTransactionalProducer:
             self._failed.append((record, error or KafkaError(KafkaError._NO_OFFSET)))  # noqa: SLF001
         else:
             self._last_offsets[partition] = offset
+
+    def _check_transaction(self) -> None:
+        """In a transaction that has failed the client sends nothing more, and keeps what waits until it times out, without a
+        word. Whether it has failed is told by any call that is not possible now.
+        """
+
+        def only_if_failed(error: KafkaError, doing: str) -> Exception:
+            failed = error.txn_requires_abort() or error.fatal() or error.code() in _FENCED
+            return self._translate(error, doing) if failed else _StillGood()
+
+        with suppress(_StillGood):
+            call_client("flushing", self._client.raw.begin_transaction, translate=only_if_failed)
+
+    def _await_blame(self) -> None:
+        """The transaction has failed; which record it was is told a moment later."""
+        deadline_ms = self._clock.now_ms() + BLAME_TIMEOUT_MS
+        while not self._failed and self._clock.now_ms() < deadline_ms:
+            self._client.raw.poll(0.05)
 
     def _produce(self, record: ProducerRecord) -> None:
         self._client.produce(record, IfNotDelivered(record, self._failed) if self._blames else None)

@@ -36,7 +36,7 @@ from streamfleet.kafka.client_settings import ClientSettings
 from streamfleet.kafka.connection import TcpConnector
 from streamfleet.kafka.consumer import KafkaConsumer
 from streamfleet.kafka.group_client import GroupClient, GroupSettings
-from streamfleet.kafka.internal_topic_manager import InternalTopicManager, smallest_message_limit
+from streamfleet.kafka.internal_topic_manager import InternalTopicManager, message_limits
 from streamfleet.kafka.membership import Membership, classic_membership
 from streamfleet.kafka.patience import MonotonicClock
 from streamfleet.kafka.producer import PlainProducer
@@ -114,7 +114,7 @@ class Wiring:
             self._streams_group = StreamsGroupWiring(topology, config, self._settings.connection, process_id)
         self._leader_admin = self.admin.with_patience(BrokerPatience(timeout_ms=LEADER_ASKING_MS))
         self._changelogs: frozenset[str] = frozenset()
-        self._max_message_bytes: int | None = None
+        self._message_limits: dict[str, int] = {}
         self._sources: dict[str, TopicInfo] | None = None
         self._incarnation = uuid.uuid4().hex
         self._caches: dict[int, StoreCaches] = {}
@@ -141,7 +141,7 @@ class Wiring:
         plan = self._topology.plan({name: info.partitions for name, info in sources.items()}, self._config)
         self._changelogs = frozenset(name for part in plan.sub_topologies.values() for name in part.changelog_topics)
         internal_ids = self._internal_topics(manager, plan)
-        self._max_message_bytes = self._smallest_limit(plan)
+        self._message_limits = self._limits_of(plan)
         partitions = {name: info.partitions for name, info in sources.items()}
         source_ids = {name: info.topic_id for name, info in sources.items()}
         return TaskFactory(
@@ -186,19 +186,19 @@ class Wiring:
             missing_timeout_ms=config.missing_source_timeout_ms,
         )
 
-    def _smallest_limit(self, plan: TopologyPlan) -> int | None:
+    def _limits_of(self, plan: TopologyPlan) -> dict[str, int]:
         """Of the topics the app writes to. One that it may write but not describe is left out: the broker tells its limit."""
         outputs = {topic for part in plan.sub_topologies.values() for topic in part.sinks}
         if self._config.dead_letter_topic is not None:
             outputs.add(self._config.dead_letter_topic)
         present = self.admin.describe_topics(plan.internal_topics)  # the broker may have to create some yet
-        limits = [smallest_message_limit(self.admin, present)]
+        limits = message_limits(self.admin, present)
         for topic in sorted(outputs - plan.internal_topics.keys()):
             try:
-                limits.append(smallest_message_limit(self.admin, [topic]))
+                limits |= message_limits(self.admin, [topic])
             except AccessDeniedError as error:
                 log.info("the size limit of an output topic is not known", topic=topic, reason=str(error))
-        return min((limit for limit in limits if limit is not None), default=None)
+        return limits
 
     def thread(self, number: int, factory: TaskFactory, before_step: Callable[[], None] | None = None) -> ThreadParts:
         config = self._config
@@ -295,17 +295,21 @@ class Wiring:
     def _commit(self, number: int, offsets: MemberOffsets) -> Commit:
         client_id = f"{self._config.application_id}-{number}-producer"
         if not self._config.is_exactly_once:
-            limit = self._max_message_bytes
-            producer = PlainProducer(self._settings.producer(client_id=client_id, max_message_bytes=limit))
-            return AtLeastOnceCommit(producer, self.admin, offsets, self._failpoints)
+            plain = self._settings.producer(client_id=client_id, message_limits=self._message_limits)
+            return AtLeastOnceCommit(PlainProducer(plain, self._message_limits), self.admin, offsets, self._failpoints)
         transactional_id = self._transactional_id(number)
         assert transactional_id is not None
         settings = self._settings.transactional_producer(
-            client_id=client_id, transactional_id=transactional_id, max_message_bytes=self._max_message_bytes
+            client_id=client_id, transactional_id=transactional_id, message_limits=self._message_limits
         )
         settings["transaction.timeout.ms"] = self._config.transaction_timeout_ms
         return ExactlyOnceCommit(
-            lambda blames: KafkaTransactionalProducer(settings, tracked=self._changelogs, blame_single_records=blames),
+            lambda blames: KafkaTransactionalProducer(
+                settings,
+                tracked=self._changelogs,
+                blame_single_records=blames,
+                message_limits=self._message_limits,
+            ),
             offsets,
             self._failpoints,
         )

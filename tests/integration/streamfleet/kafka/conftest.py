@@ -36,16 +36,18 @@ class Clients:
         made = self.settings(**more).consumer(role, group_id="app", client_id="c", exactly_once=exactly_once)
         return self._keep(KafkaConsumer(made))
 
-    def producer(self, *, max_message_bytes=None, **more) -> PlainProducer:
-        made = self.settings(**more).producer(client_id="p", max_message_bytes=max_message_bytes)
-        return self._keep(PlainProducer(made))
+    def producer(self, *, limits=None, **more) -> PlainProducer:
+        made = self.settings(**more).producer(client_id="p", message_limits=limits or {})
+        return self._keep(PlainProducer(made, limits))
 
-    def transactional(self, transactional_id=None, *, tracked=(), blame=False, limit=None, init=True, **more):
+    def transactional(self, transactional_id=None, *, tracked=(), blame=False, limits=None, init=True, **more):
         name = transactional_id or f"txn-{uuid.uuid4().hex[:8]}"
         made = self.settings(**more).transactional_producer(
-            client_id="t", transactional_id=name, max_message_bytes=limit
+            client_id="t", transactional_id=name, message_limits=limits or {}
         )
-        producer = self._keep(KafkaTransactionalProducer(made, tracked=tracked, blame_single_records=blame))
+        producer = self._keep(
+            KafkaTransactionalProducer(made, tracked=tracked, blame_single_records=blame, message_limits=limits)
+        )
         if init:
             producer.init(WAIT_MS)
         return producer

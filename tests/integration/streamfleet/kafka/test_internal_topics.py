@@ -8,7 +8,7 @@ import pytest
 
 import streamfleet as sf
 from streamfleet.kafka.client_errors import MissingSourceTopicError, PartitionCountError, TopicSettingsError
-from streamfleet.kafka.internal_topic_manager import InternalTopicManager, smallest_message_limit
+from streamfleet.kafka.internal_topic_manager import InternalTopicManager, message_limits
 from streamfleet.ports import TopicToCreate
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -139,7 +139,7 @@ def test_a_difference_that_loses_nothing_is_told_and_lived_with(admin, manager, 
     assert drifts == [drift]
 
 
-def test_the_smallest_message_limit_of_existing_topics_is_found(admin, new_topic):
-    topics = [new_topic(), new_topic(max_message_bytes=2000), "no-such-topic"]
-    assert smallest_message_limit(admin, topics) == 2000
-    assert smallest_message_limit(admin, ["no-such-topic"]) is None
+def test_the_message_limits_of_existing_topics_are_found(admin, new_topic):
+    usual, small = new_topic(), new_topic(max_message_bytes=2000)
+    assert message_limits(admin, [usual, small, "no-such-topic"]) == {usual: 1_048_588, small: 2000}
+    assert message_limits(admin, ["no-such-topic"]) == {}

@@ -106,7 +106,7 @@ def test_the_producer_goes_on_after_a_refused_record(clients, new_topic, read_to
 
 def test_a_record_above_the_limit_is_refused_before_it_is_in_a_batch(clients, new_topic, read_topic):
     topic = new_topic(max_message_bytes=5000)
-    producer = clients.producer(max_message_bytes=5000)
+    producer = clients.producer(limits={topic: 5000, "another": 90_000})
     producer.send(record(topic, b"small"))
     with pytest.raises(RecordRefusedError, match="MSG_SIZE_TOO_LARGE"):
         producer.send(record(topic, bytes(5000)))
@@ -116,10 +116,25 @@ def test_a_record_above_the_limit_is_refused_before_it_is_in_a_batch(clients, ne
     assert values(read_topic(topic, 2)) == [b"small", b"small too"]
 
 
+def test_topics_with_different_limits_get_what_each_of_them_takes(clients, new_topic, read_topic):
+    small, large = new_topic(max_message_bytes=5000), new_topic(max_message_bytes=90_000)
+    producer = clients.producer(limits={small: 5000, large: 90_000})
+    for number in range(200):  # more than a batch of the small one holds
+        producer.send(record(small, bytes(100)))
+        if number % 50 == 0:
+            producer.send(record(large, bytes(80_000)))
+    with pytest.raises(RecordRefusedError, match="MSG_SIZE_TOO_LARGE"):
+        producer.send(record(small, bytes(80_000)))
+    producer.flush(FLUSH_MS)
+    assert producer.take_failures() == []
+    assert len(read_topic(small, 200)) == 200
+    assert [len(value) for value in values(read_topic(large, 4))] == [80_000] * 4
+
+
 def test_what_the_client_accepts_under_a_limit_the_broker_accepts_too(clients, new_topic, read_topic):
     limit = 3000
     topic = new_topic(max_message_bytes=limit)
-    producer = clients.producer(max_message_bytes=limit)
+    producer = clients.producer(limits={topic: limit})
     dice = random.Random(7)
     accepted = 0
     for size in [*range(limit - 250, limit), *(dice.randrange(limit) for _ in range(500))]:

@@ -211,7 +211,7 @@ def test_a_replay_with_single_records_finds_the_one_that_is_refused(clients, new
 
 def test_an_oversize_record_is_refused_and_the_transaction_lives_on(clients, new_topic, read_topic):
     changelog, output = new_topic(max_message_bytes=5000), new_topic(max_message_bytes=5000)
-    producer = clients.transactional(tracked=[changelog], limit=5000)
+    producer = clients.transactional(tracked=[changelog], limits={changelog: 5000, output: 5000})
     producer.begin()
     for topic in (changelog, output):
         producer.send(record(topic, b"before"))

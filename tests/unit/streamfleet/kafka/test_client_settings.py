@@ -70,18 +70,23 @@ def test_transaction_settings_of_the_app_reach_only_the_transactional_producer()
 
 
 def test_the_batch_header_is_left_out_of_the_record_limit():
-    made = settings().producer(client_id="p", max_message_bytes=5000)
+    made = settings().producer(client_id="p", message_limits={"t": 5000})
     assert made["message.max.bytes"] == made["batch.size"] == 5000 - 61
+
+
+def test_batches_obey_the_smallest_limit_and_records_the_largest():
+    made = settings().producer(client_id="p", message_limits={"small": 5000, "large": 80_000})
+    assert (made["message.max.bytes"], made["batch.size"]) == (80_000 - 61, 5000 - 61)
 
 
 def test_a_smaller_limit_of_the_app_is_kept():
     made = settings(producer__message__max__bytes=2000, producer__batch__size=1500)
-    made = made.producer(client_id="p", max_message_bytes=5000)
+    made = made.producer(client_id="p", message_limits={"t": 5000})
     assert (made["message.max.bytes"], made["batch.size"]) == (2000, 1500)
 
 
 def test_a_limit_below_what_the_client_can_do_is_rounded_up():
-    assert settings().producer(client_id="p", max_message_bytes=10)["message.max.bytes"] == 1000
+    assert settings().producer(client_id="p", message_limits={"t": 10})["message.max.bytes"] == 1000
 
 
 @pytest.mark.parametrize(
@@ -178,7 +183,7 @@ def test_the_clients_accept_what_is_made_for_them():
     made = settings()
     clients = [
         make_client(Consumer, consumer(made)),
-        make_client(Producer, made.producer(client_id="p", max_message_bytes=1_048_588)),
+        make_client(Producer, made.producer(client_id="p", message_limits={"t": 1_048_588})),
         make_client(Producer, made.transactional_producer(client_id="p", transactional_id="t")),
         make_client(AdminClient, made.admin(client_id="a")),
     ]

@@ -55,8 +55,10 @@ class Librdkafka:
         self._call("poll")
         return 0
 
-    def flush(self, _seconds):
-        return self._call("flush") or 0
+    def flush(self, seconds):
+        left = self._call("flush") or 0
+        self.clock.now += int(seconds * 1000) if left else 0
+        return left
 
     def list_topics(self, topic, _seconds):
         return self._call("list_topics")
@@ -103,7 +105,7 @@ def librdkafka(clock, monkeypatch):
 
 @pytest.fixture
 def client(librdkafka, clock):
-    return ProducerClient({"message.max.bytes": 1000}, client_error, clock=clock)
+    return ProducerClient({"message.max.bytes": 3000}, client_error, {"t": 1061, "large": 90_000}, clock=clock)
 
 
 @pytest.fixture
@@ -124,7 +126,7 @@ def test_no_timestamp_is_changed_silently(timestamp):
     with pytest.MonkeyPatch.context() as patch:
         raw = Librdkafka(Clock())
         patch.setattr("streamfleet.kafka.producer_client.make_client", raw.make)
-        client = ProducerClient({}, client_error)
+        client = ProducerClient({}, client_error, {})
         possible = timestamp is None or 0 <= timestamp < 2**63
         if not possible:
             for refuse in (client.check, lambda record: client.produce(record, None)):
@@ -220,6 +222,48 @@ def test_a_send_into_a_failed_transaction_asks_for_the_abort(transactional, libr
     librdkafka.script["produce"] = raising(KafkaError._STATE)
     with pytest.raises(TransactionAbortRequiredError):
         transactional.send(RECORD)
+
+
+def test_a_flush_that_makes_no_end_goes_on_while_the_transaction_is_good(transactional, librdkafka, clock):
+    librdkafka.script["begin"] = raising(KafkaError._STATE)
+    librdkafka.script["flush"] = lambda: 3 if clock.now < 1500 else 0
+    transactional.flush(30_000)
+    assert 1500 <= clock.now < 2000
+    transactional.commit(1000)
+    assert transactional.is_usable
+
+
+def test_a_flush_without_an_answer_ends_with_its_time(transactional, librdkafka, clock):
+    librdkafka.script["begin"] = raising(KafkaError._STATE)
+    librdkafka.script["flush"] = lambda: 3
+    with pytest.raises(BrokerUnavailableError):
+        transactional.flush(1000)
+    assert clock.now == 1000
+
+
+def test_a_flush_of_a_transaction_that_has_failed_does_not_wait_for_its_records(transactional, librdkafka, clock):
+    librdkafka.script["begin"] = raising(KafkaError.MSG_SIZE_TOO_LARGE, txn_requires_abort=True)
+    librdkafka.script["flush"] = lambda: 3
+    with pytest.raises(TransactionAbortRequiredError, match="MSG_SIZE_TOO_LARGE"):
+        transactional.flush(30_000)
+    assert clock.now < 1000
+
+
+def test_a_producer_that_blames_waits_a_moment_for_the_record_it_was(librdkafka, clock):
+    settings = {"transactional.id": "t"}
+    producer = KafkaTransactionalProducer(settings, blame_single_records=True, clock=clock)
+    producer.init(1000)
+    producer.begin()
+    producer.send(RECORD)
+    report = librdkafka.produced[0][4]
+    librdkafka.script["produce"] = raising(KafkaError._STATE)
+    with pytest.raises(TransactionAbortRequiredError):
+        producer.send(RECORD)
+    librdkafka.script["poll"] = lambda: report(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), None)
+    (failure,) = producer.take_failures()
+    assert failure.record == RECORD and isinstance(failure.error, RecordRefusedError)
+    librdkafka.script.pop("poll")
+    assert producer.take_failures() == []
 
 
 def test_a_missing_permission_for_the_transactional_id_is_told_as_such(librdkafka, clock):
