@@ -68,12 +68,16 @@ class ThreadCounts:
         self.corrupted_tasks = 0
         self.lost_rows = 0
         self.full_disk_waits = 0
+        self.moved_timestamps = 0
         self.commit_failures = 0
         self.commit_latency = LatencyHistogram()
         self.activity_seconds: dict[Activity, float] = {}
 
     def add_processed(self, sub_topology: int, records: int) -> None:
         self.processed_records[sub_topology] = self.processed_records.get(sub_topology, 0) + records
+
+    def add_moved_timestamp(self) -> None:
+        self.moved_timestamps += 1
 
     @contextmanager
     def timed(self, activity: Activity) -> Iterator[None]:
@@ -111,6 +115,7 @@ class ThreadCounts:
         yield Sample("corrupted_tasks_total", labels, self.corrupted_tasks)
         yield Sample("lost_rows_total", labels, self.lost_rows)
         yield Sample("full_disk_waits_total", labels, self.full_disk_waits)
+        yield Sample("moved_timestamps_total", labels, self.moved_timestamps)
         yield Sample("commit_failures_total", labels, self.commit_failures)
 
 

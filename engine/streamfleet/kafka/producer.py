@@ -9,7 +9,7 @@ Offsets of changelog records are not reported here: after the flush they are ask
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -31,16 +31,18 @@ _REFUSED_WITH_ITS_BATCH = {
 
 
 class PlainProducer:
-    """Implements ClientProducer. `message_limits` are those of topics, by name."""
+    """Implements ClientProducer. `message_limits` are those of topics, by name; `on_moved` is called for every record of time 0,
+    which is written with time 1.
+    """
 
-    def __init__(self, settings: Mapping[str, Any], message_limits: Mapping[str, int] | None = None) -> None:
-        self._client = ProducerClient(settings, _translate, message_limits or {})
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        message_limits: Mapping[str, int] | None = None,
+        on_moved: Callable[[], None] | None = None,
+    ) -> None:
+        self._client = ProducerClient(settings, _translate, message_limits or {}, on_moved=on_moved)
         self._failed: list[tuple[ProducerRecord, KafkaError]] = []
-
-    @property
-    def timestamps_moved(self) -> int:
-        """Records of time 0 so far, which were written with time 1."""
-        return self._client.timestamps_moved
 
     def send(self, record: ProducerRecord) -> None:
         self._client.produce(record, IfNotDelivered(record, self._failed))

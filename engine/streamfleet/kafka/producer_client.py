@@ -89,7 +89,7 @@ class _KnownCount(NamedTuple):
 
 class ProducerClient:
     """`translate` says what an error that is not about one record means to the producer that owns this. `message_limits` are
-    those of topics, by name.
+    those of topics, by name. `on_moved` is called for every record of time 0.
     """
 
     def __init__(
@@ -98,11 +98,12 @@ class ProducerClient:
         translate: Translate,
         message_limits: Mapping[str, int],
         *,
+        on_moved: Callable[[], None] | None = None,
         clock: PatientClock | None = None,
         **callbacks: Callable[..., None],
     ) -> None:
         self.raw = make_client(LibrdkafkaProducer, settings, **callbacks)
-        self.timestamps_moved = 0
+        self._on_moved = on_moved
         self._message_max_bytes = int(settings.get("message.max.bytes", _DEFAULT_MESSAGE_BYTES))
         limits = {topic: record_limit(limit) for topic, limit in message_limits.items()}
         self._tight = {topic: limit for topic, limit in limits.items() if limit < self._message_max_bytes}
@@ -175,7 +176,8 @@ class ProducerClient:
     def _possible_timestamp(self, topic: str, timestamp: int) -> int:
         if timestamp != 0:
             raise _impossible_timestamp(topic, timestamp)
-        self.timestamps_moved += 1
+        if self._on_moved is not None:
+            self._on_moved()
         if topic not in self._topics_with_time_zero:
             self._topics_with_time_zero.add(topic)
             log.warning("record of time 0 written with time 1", topic=topic)

@@ -18,7 +18,7 @@ last one is known at the flush: for tracked topics the newest record of every pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import Any
@@ -103,7 +103,8 @@ class KafkaTransactionalProducer:
 
     `tracked` are the topics whose last offsets are wanted; their records must name a partition. With
     `blame_single_records` every record travels alone and is reported if it fails: for the replay after an abort, to find
-    out which record it was. `message_limits` are those of topics, by name.
+    out which record it was. `message_limits` are those of topics, by name; `on_moved` is called for every record of time 0,
+    which is written with time 1.
     """
 
     def __init__(
@@ -113,12 +114,18 @@ class KafkaTransactionalProducer:
         tracked: Iterable[str] = (),
         blame_single_records: bool = False,
         message_limits: Mapping[str, int] | None = None,
+        on_moved: Callable[[], None] | None = None,
         clock: PatientClock | None = None,
     ) -> None:
         alone = {"batch.num.messages": 1} if blame_single_records else {}
         self._clock = clock or MonotonicClock()
         self._client = ProducerClient(
-            {**settings, **alone}, self._translate, message_limits or {}, clock=self._clock, stats_cb=self._learn
+            {**settings, **alone},
+            self._translate,
+            message_limits or {},
+            on_moved=on_moved,
+            clock=self._clock,
+            stats_cb=self._learn,
         )
         self._transactional_id = str(settings["transactional.id"])
         self._slow_ms = int(settings.get("socket.timeout.ms", _DEFAULT_SOCKET_TIMEOUT_MS)) // 2
@@ -151,11 +158,6 @@ class KafkaTransactionalProducer:
         if self._identity is None:
             raise StreamsError("the producer has no identity yet", hint="call init first")
         return self._identity
-
-    @property
-    def timestamps_moved(self) -> int:
-        """Records of time 0 so far, which were written with time 1."""
-        return self._client.timestamps_moved
 
     def last_offsets(self) -> Mapping[TopicPartition, int]:
         return self._last_offsets

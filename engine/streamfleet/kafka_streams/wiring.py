@@ -43,7 +43,7 @@ from streamfleet.kafka.producer import PlainProducer
 from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
 from streamfleet.kafka_streams.member_reports import MemberReports
 from streamfleet.kafka_streams.streams_group_wiring import StreamsGroupWiring
-from streamfleet.metrics import Metrics
+from streamfleet.metrics import Metrics, ThreadCounts
 from streamfleet.ports import TopicInfo
 from streamfleet.state.api import StateStore
 from streamfleet.state.rocksdb_engine import RocksDBMemory, RocksDBOptions
@@ -210,7 +210,7 @@ class Wiring:
         membership = self._membership(number, name, wake, factory)
         offsets = MemberOffsets(membership)
         counts = self._metrics.thread(name)
-        commit = MeteredCommit(self._commit(number, offsets), counts)
+        commit = MeteredCommit(self._commit(number, offsets, counts), counts)
         consumer = self._consumer("main", name)
         updater_wake = threading.Event()
         updater = StateUpdater(
@@ -292,11 +292,12 @@ class Wiring:
         client = GroupClient(settings, connector, clock, protocol=protocol.name)
         return classic_membership(client, protocol, clock, wake=wake.set)
 
-    def _commit(self, number: int, offsets: MemberOffsets) -> Commit:
+    def _commit(self, number: int, offsets: MemberOffsets, counts: ThreadCounts) -> Commit:
         client_id = f"{self._config.application_id}-{number}-producer"
         if not self._config.is_exactly_once:
             plain = self._settings.producer(client_id=client_id, message_limits=self._message_limits)
-            return AtLeastOnceCommit(PlainProducer(plain, self._message_limits), self.admin, offsets, self._failpoints)
+            producer = PlainProducer(plain, self._message_limits, counts.add_moved_timestamp)
+            return AtLeastOnceCommit(producer, self.admin, offsets, self._failpoints)
         transactional_id = self._transactional_id(number)
         assert transactional_id is not None
         settings = self._settings.transactional_producer(
@@ -309,6 +310,7 @@ class Wiring:
                 tracked=self._changelogs,
                 blame_single_records=blames,
                 message_limits=self._message_limits,
+                on_moved=counts.add_moved_timestamp,
             ),
             offsets,
             self._failpoints,

@@ -105,6 +105,12 @@ METRICS = (
         ("thread",),
         "Times a StreamThread closed its tasks because their disk was full; they are opened again when it has room.",
     ),
+    MetricSpec(
+        "moved_timestamps_total",
+        "counter",
+        ("thread",),
+        "Records of time 0, which the client cannot write: they were written with time 1.",
+    ),
     MetricSpec("rebalances_total", "counter", ("thread",), "Plans that a StreamThread got from its group."),
     MetricSpec(
         "lost_assignments_total",

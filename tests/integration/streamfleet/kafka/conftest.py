@@ -36,9 +36,9 @@ class Clients:
         made = self.settings(**more).consumer(role, group_id="app", client_id="c", exactly_once=exactly_once)
         return self._keep(KafkaConsumer(made))
 
-    def producer(self, *, limits=None, **more) -> PlainProducer:
+    def producer(self, *, limits=None, on_moved=None, **more) -> PlainProducer:
         made = self.settings(**more).producer(client_id="p", message_limits=limits or {})
-        return self._keep(PlainProducer(made, limits))
+        return self._keep(PlainProducer(made, limits, on_moved))
 
     def transactional(self, transactional_id=None, *, tracked=(), blame=False, limits=None, init=True, **more):
         name = transactional_id or f"txn-{uuid.uuid4().hex[:8]}"

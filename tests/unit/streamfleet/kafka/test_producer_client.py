@@ -126,7 +126,8 @@ def test_no_timestamp_is_changed_silently(timestamp):
     with pytest.MonkeyPatch.context() as patch:
         raw = Librdkafka(Clock())
         patch.setattr("streamfleet.kafka.producer_client.make_client", raw.make)
-        client = ProducerClient({}, client_error, {})
+        moved: list[int] = []
+        client = ProducerClient({}, client_error, {}, on_moved=lambda: moved.append(1))
         possible = timestamp is None or 0 <= timestamp < 2**63
         if not possible:
             for refuse in (client.check, lambda record: client.produce(record, None)):
@@ -138,7 +139,7 @@ def test_no_timestamp_is_changed_silently(timestamp):
         client.produce(with_timestamp(timestamp), None)
         # librdkafka takes 0 as "now": only a record without a time may be sent so.
         assert raw.produced[0][6] == {None: 0, 0: 1}.get(timestamp, timestamp)
-        assert client.timestamps_moved == (timestamp == 0)
+        assert moved == [1] * (timestamp == 0)
 
 
 def test_a_full_queue_is_outwaited(client, librdkafka):

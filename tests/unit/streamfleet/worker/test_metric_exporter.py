@@ -84,6 +84,18 @@ def test_every_counter_of_the_engine_is_in_the_catalogue(app, streams):
         assert known[sample.name] == set(sample.labels)
 
 
+def test_no_number_of_a_thread_is_counted_in_vain(app, streams):
+    """Whatever ThreadCounts has, the exporter shows under its own name."""
+    counts = streams.metrics().thread("shop-0")
+    numbers = {name: 1000 + n for n, name in enumerate(n for n, value in vars(counts).items() if value == 0)}
+    for name, number in numbers.items():
+        setattr(counts, name, number)
+    others = {"processed_records", "activity_seconds", "commit_latency"}
+    assert others | numbers.keys() == vars(counts).keys(), "a new kind of number: show it, and test that it is shown"
+    for name, number in numbers.items():
+        assert value(app, f"{name}_total", thread="shop-0") == number
+
+
 def test_an_app_that_has_not_started_has_metrics_too(app):
     assert value(app, "state", state="created") == 1
 
