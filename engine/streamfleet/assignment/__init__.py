@@ -1,7 +1,7 @@
 """Who runs which Task: what a member reports, what the leader decides, and the bytes in between.
 
     snapshot.py           the values: tasks, reports, the group as the leader sees it, the assignment
-    user_data.py          reports and plans as bytes, versioned
+    user_data.py          reports and plans as bytes, versioned; directory.py, packed_tasks.py are parts of it
     group_assignment.py   assign(snapshot) -> assignment: pure, so it can also be run to see what would happen
         runnable.py, application_state.py      which tasks there are, and what is known of the processes
         task_assignor.py, validation.py        the contract with whoever decides, and whether it was kept

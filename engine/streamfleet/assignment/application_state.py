@@ -6,7 +6,7 @@ which of its threads runs what is decided later (threads.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -43,13 +43,13 @@ def application_state(
         lags_known=ends is not None,
         partition_racks=snapshot.partition_racks,
     )
-    return _with_previous(state, {name: _claims(group, state) for name, group in by_process.items()})
-
-
-def _claims(members: Sequence[Member], state: ApplicationState) -> set[TaskKey]:
-    """What the process had, and nobody has now."""
     taken = {task for process in state.processes.values() for task in process.active}
-    return {task for member in members for task in member.previous if task in state.tasks and task not in taken}
+    return _with_previous(state, {name: _claims(group, tasks.keys() - taken) for name, group in by_process.items()})
+
+
+def _claims(members: Sequence[Member], free: Collection[TaskKey]) -> set[TaskKey]:
+    """What the process had, and nobody has now."""
+    return {task for member in members for task in member.previous if task in free}
 
 
 def _with_previous(state: ApplicationState, claims: Mapping[str, set[TaskKey]]) -> ApplicationState:

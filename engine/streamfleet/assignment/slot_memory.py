@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from streamfleet.assignment.packed_tasks import PackedTasks, pack, unpack
 from streamfleet.assignment.snapshot import TaskKey
-from streamfleet.assignment.user_data import PackedTasks, pack, unpack
 
 log = structlog.get_logger(__name__)
 

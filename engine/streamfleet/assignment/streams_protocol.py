@@ -21,6 +21,7 @@ import structlog
 
 from streamfleet.assignment import user_data
 from streamfleet.assignment.cluster_facts import ClusterFacts, cluster_facts
+from streamfleet.assignment.directory import encode_directory
 from streamfleet.assignment.group_assignment import assign
 from streamfleet.assignment.high_availability import HighAvailabilityTaskAssignor
 from streamfleet.assignment.slot_memory import SlotMemory, SlotTasks
@@ -116,8 +117,9 @@ class StreamsProtocol:
         if decided.unassigned:
             log.warning("tasks left out while topologies differ", tasks=[str(task) for task in decided.unassigned])
         shared = _shared(decided, members)
+        directory = encode_directory(shared)
         for member_id, report in received.items():
-            plans[member_id] = _assignment(report, decided, shared)
+            plans[member_id] = _assignment(report, decided, shared, directory)
         return plans
 
     def receive(self, report: MemberReport, assignment: Assignment) -> Received[Plan]:
@@ -175,7 +177,7 @@ def _shared(decided: GroupAssignment, members: Sequence[Member]) -> Plan:
     )
 
 
-def _assignment(received: ReceivedReport, decided: GroupAssignment, shared: Plan) -> Assignment:
+def _assignment(received: ReceivedReport, decided: GroupAssignment, shared: Plan, directory: bytes) -> Assignment:
     own = decided.members[received.member.member_id]
     plan = msgspec.structs.replace(
         shared,
@@ -186,7 +188,8 @@ def _assignment(received: ReceivedReport, decided: GroupAssignment, shared: Plan
         next_probe_ms=own.next_probe_ms,
     )
     infos = {info.content_id: info for info in received.member.report.sub_topologies}
-    return Assignment(_partitions(infos, own.active), user_data.encode_plan(plan, seen=received, promised=own.promised))
+    told = user_data.encode_plan(plan, seen=received, promised=own.promised, directory=directory)
+    return Assignment(_partitions(infos, own.active), told)
 
 
 def _partitions(infos: Mapping[str, SubTopologyInfo], tasks: Iterable[TaskKey]) -> tuple[TopicPartition, ...]:

@@ -12,13 +12,14 @@ from typing import TypeVar
 
 import msgspec
 
+from streamfleet.assignment.directory import decode_directory, encode_directory
+from streamfleet.assignment.packed_tasks import PackedTasks, pack, unpack
 from streamfleet.assignment.snapshot import Member, MemberReport, Plan, SubTopologyInfo, TaskKey
 from streamfleet.kafka.errors import MalformedGroupDataError
 
 VERSION = 1
 READABLE_SINCE = 1
 
-PackedTasks = dict[str, list[int]]
 BodyT = TypeVar("BodyT")
 
 
@@ -52,9 +53,7 @@ class PlanBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     promised: PackedTasks = {}
     fence: list[str] = []
     follow_up: bool = False
-    owners: dict[str, PackedTasks] = {}
-    endpoints: dict[str, PackedTasks] = {}
-    standby_endpoints: dict[str, PackedTasks] = {}
+    directory: bytes = b""
     next_probe_ms: int | None = None
     shutdown: bool = False
     seen_digest: str = ""
@@ -146,11 +145,12 @@ def decode_report(member_id: str, received: bytes) -> ReceivedReport:
     return ReceivedReport(member, body.digest, body.incarnation)
 
 
-def encode_plan(plan: Plan, *, seen: ReceivedReport, promised: Iterable[TaskKey] = ()) -> bytes:
-    """`seen`: the member's report that the plan was made from; it finds in its plan whether that was its last word."""
-    by_owner: dict[str, list[TaskKey]] = {}
-    for task, transactional_id in plan.owners.items():
-        by_owner.setdefault(transactional_id, []).append(task)
+def encode_plan(
+    plan: Plan, *, seen: ReceivedReport, promised: Iterable[TaskKey] = (), directory: bytes | None = None
+) -> bytes:
+    """`seen`: the member's report that the plan was made from; it finds in its plan whether that was its last word. `directory`:
+    the plan's, if it was encoded before.
+    """
     body = PlanBody(
         active=pack(plan.active),
         standby=pack(plan.standby),
@@ -158,9 +158,7 @@ def encode_plan(plan: Plan, *, seen: ReceivedReport, promised: Iterable[TaskKey]
         promised=pack(promised),
         fence=list(plan.fence),
         follow_up=plan.follow_up,
-        owners={transactional_id: pack(tasks) for transactional_id, tasks in by_owner.items()},
-        endpoints={endpoint: pack(tasks) for endpoint, tasks in plan.endpoints.items()},
-        standby_endpoints={endpoint: pack(tasks) for endpoint, tasks in plan.standby_endpoints.items()},
+        directory=encode_directory(plan) if directory is None else directory,
         next_probe_ms=plan.next_probe_ms,
         shutdown=plan.shutdown,
         seen_digest=seen.digest,
@@ -176,30 +174,20 @@ def encode_refusal(reason: str) -> bytes:
 
 def decode_plan(received: bytes) -> ReceivedPlan:
     body = _read(received, PlanBody, "plan")
+    directory = decode_directory(body.directory)
     plan = Plan(
         active=unpack(body.active),
         standby=unpack(body.standby),
         warmup=unpack(body.warmup),
         fence=tuple(body.fence),
         follow_up=body.follow_up,
-        owners={task: transactional_id for transactional_id, tasks in body.owners.items() for task in unpack(tasks)},
-        endpoints={endpoint: unpack(tasks) for endpoint, tasks in body.endpoints.items()},
-        standby_endpoints={endpoint: unpack(tasks) for endpoint, tasks in body.standby_endpoints.items()},
+        owners=directory.owner_of(),
+        endpoints={endpoint: unpack(tasks) for endpoint, tasks in directory.endpoints.items()},
+        standby_endpoints={endpoint: unpack(tasks) for endpoint, tasks in directory.standby_endpoints.items()},
         next_probe_ms=body.next_probe_ms,
         shutdown=body.shutdown,
     )
     return ReceivedPlan(plan, body.seen_digest, body.seen_incarnation, unpack(body.promised), body.refusal)
-
-
-def pack(tasks: Iterable[TaskKey]) -> PackedTasks:
-    packed: PackedTasks = {}
-    for content_id, partition in sorted(tasks):
-        packed.setdefault(content_id, []).append(partition)
-    return packed
-
-
-def unpack(packed: Mapping[str, Iterable[int]]) -> tuple[TaskKey, ...]:
-    return tuple(sorted(TaskKey(content_id, partition) for content_id, ps in packed.items() for partition in ps))
 
 
 def _pack_sums(sums: Mapping[TaskKey, int]) -> dict[str, dict[int, int]]:

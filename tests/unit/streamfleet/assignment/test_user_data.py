@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import uuid
+import zlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamfleet.assignment import directory as directory_module
 from streamfleet.assignment import user_data
+from streamfleet.assignment.directory import decode_directory, encode_directory
 from streamfleet.assignment.snapshot import Member, MemberReport, Plan, SubTopologyInfo, TaskKey
 from streamfleet.assignment.user_data import ReceivedReport, decode_plan, decode_report, encode_plan, encode_report
 from streamfleet.kafka.errors import MalformedGroupDataError
@@ -48,6 +53,7 @@ plans = st.builds(
     shutdown=st.booleans(),
 )
 REPORT = MemberReport(process_id="p", topology_hash="h", sub_topologies=())
+EMPTY = Plan(active=(), standby=(), fence=(), follow_up=False, owners={}, endpoints={}, shutdown=False)
 SEEN = ReceivedReport(Member(member_id="m", report=REPORT), "digest", "incarnation")
 
 
@@ -92,14 +98,42 @@ def test_plans_read_back(plan):
     assert received.refusal is None
 
 
+def test_a_directory_that_was_encoded_before_is_taken_as_it_is():
+    plan = Plan(active=(), standby=(), fence=(), follow_up=False, owners={}, endpoints={"h:1": ()}, shutdown=False)
+    directory = encode_directory(plan)
+    assert encode_plan(plan, seen=SEEN, directory=directory) == encode_plan(plan, seen=SEEN)
+
+
+@pytest.mark.parametrize("damage", [b"garbage", encode_directory(EMPTY)[:-2], zlib.compress(b"no")], ids=repr)
+def test_a_damaged_directory_is_malformed(damage):
+    with pytest.raises(MalformedGroupDataError, match="the directory in a plan"):
+        decode_directory(damage)
+
+
+def test_a_directory_that_unpacks_without_end_is_malformed(monkeypatch):
+    monkeypatch.setattr(directory_module, "MAX_BYTES", 100)
+    with pytest.raises(MalformedGroupDataError, match="more than 100 bytes"):
+        decode_directory(zlib.compress(b"\0" * 10_000))
+
+
+def test_the_plans_of_fifty_members_with_a_thousand_tasks_fit_into_one_record():
+    tasks_of = {f"app-{uuid.uuid4().hex}-0": range(n * 20, n * 20 + 20) for n in range(50)}
+    owners = {TaskKey(f"content-{p % 5}", p): owner for owner, ps in tasks_of.items() for p in ps}
+    endpoints = {
+        f"10.0.3.{number}:8080": tuple(task for task, name in owners.items() if name == owner)
+        for number, owner in enumerate(tasks_of)
+    }
+    plan = Plan(active=(), standby=(), fence=(), follow_up=False, owners=owners, endpoints=endpoints, shutdown=False)
+    assert 50 * len(encode_plan(plan, seen=SEEN)) < 500_000  # brokers allow a million
+
+
 def test_a_refusal_reads_back():
     assert decode_plan(user_data.encode_refusal("too old")).refusal == "too old"
 
 
 def test_user_data_is_never_empty():
     assert encoded()
-    empty = Plan(active=(), standby=(), fence=(), follow_up=False, owners={}, endpoints={}, shutdown=False)
-    assert encode_plan(empty, seen=SEEN)
+    assert encode_plan(EMPTY, seen=SEEN)
 
 
 def test_another_counter_makes_other_bytes():
