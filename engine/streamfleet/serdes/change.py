@@ -76,6 +76,9 @@ def _flag_of(data: bytes) -> tuple[int, bytes, bool]:
 class OpenChangeSerde:
     """Change values of a table that was given no value serde: the configured default completes it."""
 
+    name = "change"
+    inners = (None,)
+
     def with_default(self, default: Serde[Any]) -> ChangeSerde[Any]:
         return ChangeSerde(default)
 

@@ -32,19 +32,28 @@ def identity(serde: Any) -> dict[str, Any] | None:
 
 def serde_id(serde: Any) -> str:
     """`string`, `json`, `windowed(string)`, or the name of a class."""
-    inner = getattr(serde, "inner", None)
     given = getattr(serde, "id", None) or getattr(serde, "name", None)
     if not isinstance(given, str):
         kind = type(serde)
         given = f"{kind.__module__}.{kind.__qualname__}"
-    return given if inner is None else f"{given}({serde_id(inner)})"
+    inners = _inners(serde)
+    return f"{given}({', '.join('default' if one is None else serde_id(one) for one in inners)})" if inners else given
+
+
+def _inners(serde: Any) -> tuple[Any, ...]:
+    """What a serde is wrapped around: `inner`, or `inners` where there are several or one may be left to the default."""
+    inner = getattr(serde, "inner", None)
+    return tuple(getattr(serde, "inners", ())) if inner is None else (inner,)
 
 
 def _schema(serde: Any) -> Any:
     if isinstance(serde, StructuredSerde):
         return None if serde.type is Any else _schema_of_type(serde.type)
-    inner = getattr(serde, "inner", None)
-    return getattr(serde, "schema", None) if inner is None else _schema(inner)
+    inners = _inners(serde)
+    if not inners:
+        return getattr(serde, "schema", None)
+    schemas = [None if inner is None else _schema(inner) for inner in inners]
+    return schemas[0] if len(schemas) == 1 else schemas if any(schemas) else None
 
 
 def _schema_of_type(of: Any) -> Any:

@@ -34,9 +34,15 @@ class SidedValue(NamedTuple):
 class SidedKeySerde:
     """Around the serde of the joined streams' keys; None: the configured default."""
 
+    name = "sided_key"
+
     def __init__(self, inner: Serde[Any] | None) -> None:
         self._inner = inner
         self.immutable = bool(getattr(inner, "immutable", False))
+
+    @property
+    def inners(self) -> tuple[Serde[Any] | None, ...]:
+        return (self._inner,)
 
     def with_default(self, default: Serde[Any]) -> SidedKeySerde:
         return SidedKeySerde(resolved(self._inner, default))
@@ -62,10 +68,16 @@ class SidedKeySerde:
 class SidedValueSerde:
     """Around the serdes of the two streams' values; None: the configured default."""
 
+    name = "sided_value"
+
     def __init__(self, left: Serde[Any] | None, right: Serde[Any] | None) -> None:
         self._left = left
         self._right = right
         self.immutable = False
+
+    @property
+    def inners(self) -> tuple[Serde[Any] | None, ...]:
+        return (self._left, self._right)
 
     def with_default(self, default: Serde[Any]) -> SidedValueSerde:
         return SidedValueSerde(resolved(self._left, default), resolved(self._right, default))

@@ -50,12 +50,17 @@ class SubscriptionSerde:
     """Around the serde of primary keys, which sees a topic name of its own: that of the registration topic with `-pk`."""
 
     immutable = False
+    name = "subscription"
     wraps_key = True
 
     def __init__(self, inner: Serde[Any] | None, topic: str, store: str) -> None:
         self._inner = inner
         self._topic = topic
         self._store = store
+
+    @property
+    def inners(self) -> tuple[Serde[Any] | None, ...]:
+        return (self._inner,)
 
     def with_default(self, default: Serde[Any]) -> SubscriptionSerde:
         return SubscriptionSerde(resolved(self._inner, default), self._topic, self._store)
@@ -94,9 +99,14 @@ class ResponseSerde:
     """Around the serde of foreign values; None: the configured default."""
 
     immutable = False
+    name = "response"
 
     def __init__(self, inner: Serde[Any] | None) -> None:
         self._inner = inner
+
+    @property
+    def inners(self) -> tuple[Serde[Any] | None, ...]:
+        return (self._inner,)
 
     def with_default(self, default: Serde[Any]) -> ResponseSerde:
         return ResponseSerde(resolved(self._inner, default))

@@ -6,7 +6,8 @@ from typing import Any
 
 from streamfleet.serdes.identity import identity
 from streamfleet.state.api import StateStore, StoreBuilder
-from streamfleet.state.builders import KeyValueStoreBuilder, OwnStoreBuilder, SessionStoreBuilder, WindowStoreBuilder
+from streamfleet.state.builders import KeyValueStoreBuilder, SessionStoreBuilder, WindowStoreBuilder
+from streamfleet.state.change_buffer import ChangeBufferBuilder
 from streamfleet.topology.nodes import GlobalStoreEntry
 
 
@@ -25,13 +26,11 @@ def global_store_entry(entry: GlobalStoreEntry) -> dict[str, Any]:
 
 
 def _rows(builder: StoreBuilder[StateStore]) -> dict[str, Any]:
-    if not isinstance(builder, OwnStoreBuilder):  # a user's own
-        own = type(builder)
-        return {"kind": f"{own.__module__}.{own.__qualname__}", "windowed": builder.is_windowed}
+    """Builders of users may lack what ours have; theirs are known by their class."""
     rows = {
-        "engine": builder.kind,
-        "key_serde": identity(builder.key_serde),
-        "value_serde": identity(builder.value_serde),
+        "engine": getattr(builder, "kind", None),
+        "key_serde": identity(getattr(builder, "key_serde", None)),
+        "value_serde": identity(getattr(builder, "value_serde", None)),
         "windowed": builder.is_windowed,
     }
     if isinstance(builder, KeyValueStoreBuilder):
@@ -42,7 +41,9 @@ def _rows(builder: StoreBuilder[StateStore]) -> dict[str, Any]:
         return rows | layout | {"kind": _timestamped(builder, "window"), "time_first": builder.time_first}
     if isinstance(builder, SessionStoreBuilder):
         return rows | {"kind": "session", "time_first": builder.time_first}
-    return rows | {"kind": type(builder).__qualname__}
+    if isinstance(builder, ChangeBufferBuilder):
+        return rows | {"kind": "change_buffer"}
+    return rows | {"kind": f"{type(builder).__module__}.{type(builder).__qualname__}"}
 
 
 def _timestamped(builder: KeyValueStoreBuilder[Any, Any] | WindowStoreBuilder[Any, Any], kind: str) -> str:

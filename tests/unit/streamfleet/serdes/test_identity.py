@@ -4,7 +4,10 @@ import msgspec
 import pytest
 
 from streamfleet import serdes
+from streamfleet.serdes.change import change
 from streamfleet.serdes.identity import identity
+from streamfleet.serdes.join_side import SidedKeySerde, SidedValueSerde
+from streamfleet.serdes.subscription import ResponseSerde, SubscriptionSerde
 
 
 class Order(msgspec.Struct):
@@ -31,6 +34,16 @@ class Kind(enum.Enum):
 )
 def test_the_id_names_the_encoding(serde, expected):
     assert identity(serde)["id"] == expected
+
+
+def test_serdes_of_the_engines_own_are_known_by_names_that_stay():
+    text = serdes.string()
+    assert identity(SubscriptionSerde(text, "t", "s"))["id"] == "subscription(string)"
+    assert identity(ResponseSerde(None))["id"] == "response(default)"
+    assert identity(SidedKeySerde(text))["id"] == "sided_key(string)"
+    sided = identity(SidedValueSerde(text, serdes.json(Order)))
+    assert sided["id"] == "sided_value(string, json)" and "fingerprint" in sided
+    assert identity(change(None))["id"] == "change(default)"
 
 
 def test_a_serde_that_is_left_open_has_no_identity():

@@ -1,5 +1,6 @@
 import json
 import re
+from datetime import timedelta
 
 import pytest
 
@@ -153,6 +154,30 @@ def test_json_is_stable_and_complete():
     assert content["internal_topics"]["rows-changelog"]["partitions"] == {"rule": "tasks"}
     (part,) = content["sub_topologies"]
     assert {node["kind"] for node in part["nodes"]} == {"source", "processor", "sink"}
+
+
+def test_json_knows_every_kind_of_store_by_a_name_that_stays():
+    text = sf.serdes.string()
+    minute = timedelta(minutes=1)
+    builder = sf.StreamsBuilder()
+    stream = builder.stream("in", key_serde=text, value_serde=text)
+    grouped = stream.group_by_key(key_serde=text, value_serde=text)
+    windows = grouped.windowed_by(sf.TimeWindows(size=minute, grace=minute)).count(store="windows")
+    windows.suppress(sf.Suppressed.until_window_closes(sf.BufferConfig.unbounded(), name="last"))
+    grouped.windowed_by(sf.SessionWindows(gap=minute, grace=minute)).count(store="sessions")
+    other = builder.stream("other", key_serde=text, value_serde=text)
+    stream.join(
+        other, str.join, window=sf.JoinWindows(minute, minute, minute), name="both", store_name="both", key_serde=text
+    )
+    stores = json.loads(builder.build().to_json())["stores"]
+    assert {name: store["kind"] for name, store in stores.items()} == {
+        "both-this-join-store": "window",
+        "both-other-join-store": "window",
+        "last-store": "change_buffer",
+        "sessions": "session",
+        "windows": "timestamped_window",
+    }
+    assert stores["windows"]["key_serde"] == {"id": "string"}
 
 
 def test_svg_names_every_topic():
