@@ -19,7 +19,6 @@ from streamfleet.kafka.client_settings import ClientSettings
 from streamfleet.kafka.group_messages import ConsumerGroupMetadata
 from streamfleet.kafka.membership import Membership
 from streamfleet.kafka.transaction_client import TransactionClient
-from streamfleet.kafka.transaction_messages import ProducerIdentity as WireIdentity
 from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
 from streamfleet.ports import ProducerIdentity
 from streamfleet.task.offsets import CommittedOffset
@@ -151,18 +150,14 @@ def install_late_end(failpoints: ActingFailpoints) -> None:
             return
         failpoints.end_is_late = False
         lines = TransactionClient("late", clients[0]._line_for, clients[0]._clock)
-        failpoints.delayed_ends.append(partial(_send_end, lines, _wire_identity(self.identity)))
+        failpoints.delayed_ends.append(partial(_send_end, lines, self.identity))
         raise self._translate_end(KafkaError(KafkaError._TIMED_OUT), doing)
 
     TransactionClient.__init__ = keep_client  # type: ignore[method-assign]
     KafkaTransactionalProducer._end = end  # type: ignore[method-assign]
 
 
-def _wire_identity(producer: ProducerIdentity) -> WireIdentity:
-    return WireIdentity(producer.transactional_id, producer.producer_id, producer.epoch)
-
-
-def _send_end(client: TransactionClient, identity: WireIdentity) -> None:
+def _send_end(client: TransactionClient, identity: ProducerIdentity) -> None:
     try:
         client.end(identity, commit=True, timeout_ms=5000)
         outcome = "accepted"

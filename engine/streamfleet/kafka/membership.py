@@ -33,7 +33,7 @@ from streamfleet.kafka.offset_client import OffsetClient
 from streamfleet.kafka.offset_messages import CommittedOffset
 from streamfleet.kafka.patience import PatientClock
 from streamfleet.kafka.transaction_client import TransactionClient
-from streamfleet.kafka.transaction_messages import ProducerIdentity
+from streamfleet.ports import ProducerIdentity
 
 
 def _nobody_waits() -> None:

@@ -71,26 +71,33 @@ def offset_commit(
         generation_id_or_member_epoch=metadata.generation_id,
         member_id=metadata.member_id,
         group_instance_id=metadata.group_instance_id,  # without it a fenced static member's commit is accepted
-        topics=[
-            topic_class(
-                name=topic,
-                partitions=[
-                    topic_class.OffsetCommitRequestPartition(
-                        partition_index=partition,
-                        committed_offset=committed.offset,
-                        committed_leader_epoch=-1,
-                        committed_metadata=committed.metadata,
-                        version=version,
-                    )
-                    for partition, committed in rows
-                ],
-                version=version,
-            )
-            for topic, rows in by_topic(offsets)
-        ],
+        topics=committed_topics(topic_class, topic_class.OffsetCommitRequestPartition, offsets, version),
         version=version,
     )
     return Call("OffsetCommit", request, OffsetCommitResponse, partition_codes)
+
+
+def committed_topics(
+    topic_class: Any, partition_class: Any, offsets: Mapping[TopicPartition, CommittedOffset], version: int
+) -> list[Any]:
+    """Offsets as the two requests that commit them want them."""
+    return [
+        topic_class(
+            name=topic,
+            partitions=[
+                partition_class(
+                    partition_index=partition,
+                    committed_offset=committed.offset,
+                    committed_leader_epoch=-1,
+                    committed_metadata=committed.metadata,
+                    version=version,
+                )
+                for partition, committed in rows
+            ],
+            version=version,
+        )
+        for topic, rows in by_topic(offsets)
+    ]
 
 
 def offset_fetch(

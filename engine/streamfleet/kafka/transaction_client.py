@@ -27,13 +27,13 @@ from streamfleet.kafka.offset_client import check_offsets, commit_error
 from streamfleet.kafka.offset_messages import CommittedOffset
 from streamfleet.kafka.patience import PatientClock
 from streamfleet.kafka.transaction_messages import (
-    ProducerIdentity,
     add_offsets_to_txn,
     end_txn,
     init_producer_id,
     txn_offset_commit,
 )
 from streamfleet.kafka.wire import AnswerT, Call
+from streamfleet.ports import ProducerIdentity
 
 CONCURRENT_PAUSE_MS = 2
 """The last transaction's markers are being written: a matter of milliseconds."""

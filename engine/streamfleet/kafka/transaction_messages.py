@@ -25,17 +25,9 @@ from kafka.protocol.producer.transaction import (  # type: ignore[import-untyped
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.error_codes import ErrorCode
 from streamfleet.kafka.group_messages import ConsumerGroupMetadata, PlainAnswer
-from streamfleet.kafka.offset_messages import CommittedOffset, PartitionCodes, by_topic, partition_codes
+from streamfleet.kafka.offset_messages import CommittedOffset, PartitionCodes, committed_topics, partition_codes
 from streamfleet.kafka.wire import PINNED, Call
-
-
-@dataclass(frozen=True)
-class ProducerIdentity:
-    """The producer whose transaction it is."""
-
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
+from streamfleet.ports import ProducerIdentity
 
 
 @dataclass(frozen=True)
@@ -61,7 +53,7 @@ def add_offsets_to_txn(producer: ProducerIdentity, group_id: str) -> Call[PlainA
     request = AddOffsetsToTxnRequest(
         transactional_id=producer.transactional_id,
         producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
+        producer_epoch=producer.epoch,
         group_id=group_id,
         version=PINNED["AddOffsetsToTxn"],
     )
@@ -77,27 +69,11 @@ def txn_offset_commit(
         transactional_id=producer.transactional_id,
         group_id=metadata.group_id,
         producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
+        producer_epoch=producer.epoch,
         generation_id=metadata.generation_id,
         member_id=metadata.member_id,
         group_instance_id=metadata.group_instance_id,
-        topics=[
-            topic_class(
-                name=topic,
-                partitions=[
-                    topic_class.TxnOffsetCommitRequestPartition(
-                        partition_index=partition,
-                        committed_offset=committed.offset,
-                        committed_leader_epoch=-1,
-                        committed_metadata=committed.metadata,
-                        version=version,
-                    )
-                    for partition, committed in rows
-                ],
-                version=version,
-            )
-            for topic, rows in by_topic(offsets)
-        ],
+        topics=committed_topics(topic_class, topic_class.TxnOffsetCommitRequestPartition, offsets, version),
         version=version,
     )
     return Call("TxnOffsetCommit", request, TxnOffsetCommitResponse, partition_codes)
@@ -107,7 +83,7 @@ def end_txn(producer: ProducerIdentity, *, commit: bool) -> Call[PlainAnswer]:
     request = EndTxnRequest(
         transactional_id=producer.transactional_id,
         producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
+        producer_epoch=producer.epoch,
         committed=commit,
         version=PINNED["EndTxn"],
     )

@@ -5,7 +5,6 @@ The only place that knows all parts; every part gets what it needs passed in.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import uuid
 from collections.abc import Callable, Mapping
@@ -227,7 +226,7 @@ class Wiring:
         tasks = TaskManager(factory, consumer, self.admin, updater, commit, offsets, self._failpoints, counts)
         told = MemberReport(
             process_id=self._process_id,
-            topology_hash=self._topology_hash(),
+            topology_hash=self._topology.short_hash(),
             sub_topologies=(),
             transactional_id=self._transactional_id(number),
             endpoint=config.application_server,
@@ -330,9 +329,6 @@ class Wiring:
         if not self._config.is_exactly_once:
             return None
         return f"{self._config.application_id}-{self._process_id}-{number}"
-
-    def _topology_hash(self) -> str:
-        return hashlib.sha256(self._topology.to_json().encode()).hexdigest()[:16]
 
     def close(self) -> None:
         self._leader_admin.close()

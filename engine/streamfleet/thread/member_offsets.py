@@ -8,7 +8,6 @@ from typing import Any
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.membership import Membership
 from streamfleet.kafka.offset_messages import CommittedOffset as WireOffset
-from streamfleet.kafka.transaction_messages import ProducerIdentity as WireIdentity
 from streamfleet.ports import ProducerIdentity
 from streamfleet.task.offsets import CommittedOffset
 
@@ -27,10 +26,10 @@ class MemberOffsets:
     def commit_in_transaction(
         self, producer: ProducerIdentity, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> None:
-        self._membership.txn_commit_offsets(_identity(producer), _to_wire(offsets), TIMEOUT_MS)
+        self._membership.txn_commit_offsets(producer, _to_wire(offsets), TIMEOUT_MS)
 
     def end_transaction(self, producer: ProducerIdentity, *, commit: bool) -> None:
-        self._membership.txn_end_empty(_identity(producer), commit=commit, timeout_ms=TIMEOUT_MS)
+        self._membership.txn_end_empty(producer, commit=commit, timeout_ms=TIMEOUT_MS)
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
         found = self._membership.committed(list(partitions), TIMEOUT_MS)
@@ -39,7 +38,3 @@ class MemberOffsets:
 
 def _to_wire(offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, WireOffset]:
     return {partition: WireOffset(each.offset, each.metadata) for partition, each in offsets.items()}
-
-
-def _identity(producer: ProducerIdentity) -> WireIdentity:
-    return WireIdentity(producer.transactional_id, producer.producer_id, producer.epoch)

@@ -6,6 +6,7 @@ plan.py, text in description.py, the lock in lock.py, the drawing in picture.py.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -178,6 +179,10 @@ class Topology:
     def to_json(self) -> str:
         """The topology as the lock file keeps it: stable, sorted, fit for a diff."""
         return lock.to_json(self)
+
+    def short_hash(self) -> str:
+        """Names this version of the topology, as members of a group and metrics tell it."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
     def to_svg(self, *, title: str | None = None) -> str:
         """The topology as a picture."""

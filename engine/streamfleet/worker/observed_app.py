@@ -4,7 +4,6 @@ the HTTP door.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -29,7 +28,7 @@ class ObservedApp:
     def __init__(self, streams: KafkaStreams, topology: Topology, clock: Clock) -> None:
         self._streams = streams
         self._clock = clock
-        self._topology_hash = hashlib.sha256(topology.to_json().encode()).hexdigest()[:16]
+        self._topology_hash = topology.short_hash()
         self._lock = threading.Lock()
         self._state = streams.state
         self._state_since_ms = clock.now_ms()

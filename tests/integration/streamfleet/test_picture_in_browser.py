@@ -24,7 +24,9 @@ from streamfleet.topology.picture import to_svg
 from streamfleet.topology.picture_labels import HEAD_PX, head_width
 from streamfleet.topology.picture_style import DARK, LIGHT
 
-CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.browser
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -129,9 +131,7 @@ SAMPLES = {
 
 @pytest.fixture(scope="module")
 def chromium() -> str:
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed on this machine (Debian package: chromium)")
-    return CHROMIUM
+    return next(path for name in BROWSERS if (path := shutil.which(name)))
 
 
 def measure(chromium: str, tmp_path: Path, svg: str, scheme: str, style: str = ""):

@@ -33,12 +33,12 @@ from streamfleet.kafka.membership import Membership, classic_membership
 from streamfleet.kafka.offset_messages import CommittedOffset, offset_commit, offset_fetch
 from streamfleet.kafka.patience import MonotonicClock
 from streamfleet.kafka.transaction_messages import (
-    ProducerIdentity,
     add_offsets_to_txn,
     end_txn,
     init_producer_id,
     txn_offset_commit,
 )
+from streamfleet.ports import ProducerIdentity
 
 CLOCK = MonotonicClock()
 PATIENCE_MS = 20_000

@@ -27,7 +27,7 @@ from streamfleet.ids import TopicPartition
 from streamfleet.kafka.errors import ProducerFencedError, TaskMigratedError, UnstableOffsetError
 from streamfleet.kafka.group_events import Lost
 from streamfleet.kafka.offset_messages import CommittedOffset
-from streamfleet.kafka.transaction_messages import ProducerIdentity
+from streamfleet.ports import ProducerIdentity
 from streamfleet_devbroker import Cluster, ClusterSpec
 
 TIMEOUT_MS = 10_000

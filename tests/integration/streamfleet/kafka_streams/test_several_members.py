@@ -5,7 +5,6 @@ import time
 import pytest
 
 import streamfleet as sf
-from streamfleet.kafka_streams import KafkaStreams
 
 
 def counting(bench, partitions=4):
@@ -55,16 +54,6 @@ def test_tasks_move_to_a_second_member_and_back(bench, guarantee):
         for key in keys:
             emitted = [int.from_bytes(value, "big") for k, value in records if k == key.encode()]
             assert emitted == sorted(set(emitted))
-
-
-def test_a_second_process_on_one_state_directory_is_refused(bench):
-    topology, _, _ = counting(bench)
-    with (
-        bench.running(topology),
-        KafkaStreams(topology, bench.config()) as twin,
-        pytest.raises(sf.StateStoreError, match="is in use by another process .*state.dir of its own"),
-    ):
-        twin.start()
 
 
 def newest(records):

@@ -18,7 +18,8 @@ from streamfleet.kafka.errors import (
 from streamfleet.kafka.group_messages import ConsumerGroupMetadata, PlainAnswer
 from streamfleet.kafka.offset_messages import CommittedOffset, PartitionCodes
 from streamfleet.kafka.transaction_client import TransactionClient
-from streamfleet.kafka.transaction_messages import ProducerIdAnswer, ProducerIdentity
+from streamfleet.kafka.transaction_messages import ProducerIdAnswer
+from streamfleet.ports import ProducerIdentity
 
 ME = ConsumerGroupMetadata("group", 4, "me", None)
 PRODUCER = ProducerIdentity("txn", 70, 3)

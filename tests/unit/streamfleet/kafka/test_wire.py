@@ -28,12 +28,12 @@ from streamfleet.kafka.streams_group.group_settings import set_group_settings
 from streamfleet.kafka.streams_group.topology import GroupSubTopology, GroupTopology, InternalTopicInfo
 from streamfleet.kafka.streams_group.values import BrokerTask, TaskSets
 from streamfleet.kafka.transaction_messages import (
-    ProducerIdentity,
     add_offsets_to_txn,
     end_txn,
     init_producer_id,
     txn_offset_commit,
 )
+from streamfleet.ports import ProducerIdentity
 
 ME = ConsumerGroupMetadata("group", 3, "me", "slot-0")
 PRODUCER = ProducerIdentity("txn", 7, 2)

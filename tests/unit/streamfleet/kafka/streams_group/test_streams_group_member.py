@@ -37,7 +37,7 @@ from streamfleet.kafka.streams_group.values import (
     StatusReport,
     TaskSets,
 )
-from streamfleet.kafka.transaction_messages import ProducerIdentity
+from streamfleet.ports import ProducerIdentity
 
 P0 = TopicPartition("t", 0)
 OFFSETS = {P0: CommittedOffset(7)}
