@@ -33,6 +33,7 @@ from streamfleet_platform.model.names import is_name
 
 FLEET_FILE = "fleet.yaml"
 APPS_DIRECTORY = "apps"
+MAX_APP_FILES = 5000
 
 
 def load_fleet(tree: Tree) -> Fleet:
@@ -90,7 +91,12 @@ class _Loading:
         return found
 
     def _app_files(self) -> Iterator[TreeFile]:
-        for file in self._tree.files(APPS_DIRECTORY):
+        files = self._tree.files(APPS_DIRECTORY)
+        if len(files) > MAX_APP_FILES:
+            fact = f"there are {len(files)} files, more than {MAX_APP_FILES}"
+            self.problems.append(Problem(Place(APPS_DIRECTORY), fact, "make it several fleets"))
+            return
+        for file in files:
             path = PurePosixPath(file.path)
             if path.suffix not in (".yaml", ".yml"):
                 continue

@@ -132,7 +132,10 @@ def smallest_fit(
     nearest.
     """
     best: tuple[float, Placement] | None = None
-    for slots in sorted({low, *effective_steps(len(measures.tasks), low, high)}):
+    steps = sorted({low, *effective_steps(len(measures.tasks), low, high)})
+    # Fewer slots than there is work for cannot fit, however the tasks are dealt: only the last resort is looked at.
+    least = sum(load.values()) - tolerated
+    for slots in [step for step in steps if step >= least - _ROUNDING] or steps[-1:]:
         placement = simulate(measures, slots, standbys)
         missing = missing_work(placement, load)
         if best is None or missing < best[0] - _ROUNDING:

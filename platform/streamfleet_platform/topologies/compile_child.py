@@ -38,7 +38,6 @@ _REFUSED_EVENTS = (
     "os.spawn",
     "os.kill",
     "os.killpg",
-    "os.putenv",
     "pty.spawn",
     "ctypes.dlopen",
 )
@@ -111,10 +110,8 @@ def _confine(order: dict[str, Any]) -> bool:
             if sys.platform == "linux":  # elsewhere not every limit is known
                 raise
     own = os.path.realpath(".")
-    readable = tuple(
-        os.path.realpath(path)
-        for path in (own, *order["import_path"], sys.prefix, sys.base_prefix, *_SYSTEM_DIRECTORIES)
-    )
+    roots = (own, *order["import_path"], *filter(None, sys.path), sys.prefix, sys.base_prefix, *_SYSTEM_DIRECTORIES)
+    readable = tuple(os.path.realpath(path) for path in roots)
     sys.addaudithook(_Guard(own, readable))
     return has_namespace
 

@@ -181,6 +181,13 @@ def test_a_file_full_of_mistakes_is_refused_without_a_hint_for_each(files):
     assert len(problems) == MAX_PROBLEMS + 1 and "3950 more problems" in problems[0]
 
 
+def test_a_flood_of_files_is_refused(files, monkeypatch):
+    monkeypatch.setattr("streamfleet_platform.definitions.loader.MAX_APP_FILES", 3)
+    for name in "abcd":
+        files.app(name)
+    assert files.problems() == ["apps: there are 4 files, more than 3; make it several fleets"]
+
+
 def test_symbolic_links_are_not_followed(files, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside") / "x.yaml"
     outside.write_text("a: 1")
