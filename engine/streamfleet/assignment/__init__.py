@@ -5,7 +5,8 @@
     group_assignment.py   assign(snapshot) -> assignment: pure, so it can also be run to see what would happen
         runnable.py, application_state.py      which tasks there are, and what is known of the processes
         task_assignor.py, validation.py        the contract with whoever decides, and whether it was kept
-        high_availability.py, sticky.py        the two that decide; balance.py, standbys.py, movements.py, racks.py are their parts
+        high_availability.py, sticky.py        the two that decide; their parts are placing.py, balance.py, load_order.py,
+                                               standbys.py, movements.py, racks.py, standby_racks.py
         threads.py, handover.py                which thread, and what of it now
     building_blocks.py    parts for an app's own TaskAssignor; assignor_names.py finds it
     cluster_facts.py      what the leader asks the cluster first

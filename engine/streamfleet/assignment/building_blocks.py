@@ -4,7 +4,8 @@
         def assign(self, state):
             active = previous_places(state) | {...}                   # a process for every task
             active = optimized_for_racks(state, active, traffic_cost=10, non_overlap_cost=1)
-            return assembled(state, active, place_standbys(state, active))
+            standbys = place_standbys(state, active)              # by tags; standbys_optimized_for_racks(...) by racks
+            return assembled(state, active, standbys)
 
 `active` maps every task to a process id, `standbys` every stateful task to process ids. `validate` tells whether an assignment
 could be carried out before it is returned.
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from streamfleet.assignment.placing import by_process
 from streamfleet.assignment.racks import optimized_for_racks
 from streamfleet.assignment.snapshot import TaskKey
+from streamfleet.assignment.standby_racks import standbys_optimized_for_racks
 from streamfleet.assignment.standbys import place_standbys
 from streamfleet.assignment.task_assignor import ApplicationState, ProcessAssignment, TaskAssignment
 from streamfleet.assignment.validation import validate
@@ -27,6 +29,7 @@ __all__ = [
     "optimized_for_racks",
     "place_standbys",
     "previous_places",
+    "standbys_optimized_for_racks",
     "validate",
 ]
 

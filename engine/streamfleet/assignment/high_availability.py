@@ -4,7 +4,7 @@ The default TaskAssignor. Pure: no clock, no randomness, the same answer for the
 
 1. where stateful tasks should be: in equal shares per thread. Who has a task keeps it, as far as that allows; in the
    original every task is dealt anew. So little moves when a process comes or goes, and nothing when all start again.
-2. where standbys should be (standbys.py)
+2. where standbys should be (standbys.py, standby_racks.py)
 3. what of it can be done now: a process that is not ready (more than `acceptable.recovery.lag` behind) gets a warm-up, and
    somebody who is ready, or nearly, runs the task meanwhile (movements.py)
 4. where stateless tasks should be: so that the shares are equal again. They go by where stateful tasks should be, not by
@@ -23,6 +23,7 @@ from streamfleet.assignment.movements import Movements
 from streamfleet.assignment.placing import by_process, holders_by_lag, keep_homes, lag_of, places, room_per_thread
 from streamfleet.assignment.racks import optimized_for_racks
 from streamfleet.assignment.snapshot import TaskKey
+from streamfleet.assignment.standby_racks import standbys_optimized_for_racks
 from streamfleet.assignment.standbys import place_standbys
 from streamfleet.assignment.task_assignor import ApplicationState, AssignmentError, TaskAssignment
 
@@ -35,7 +36,15 @@ NON_OVERLAP_COST = 1
 class HighAvailabilityTaskAssignor:
     def assign(self, state: ApplicationState) -> TaskAssignment:
         ideal = _stateful_places(state)
-        moves = Movements(state, place_standbys(state, ideal))
+        traffic_cost, non_overlap_cost = state.settings.rack_costs(TRAFFIC_COST, NON_OVERLAP_COST)
+        standbys = standbys_optimized_for_racks(
+            state,
+            ideal,
+            place_standbys(state, ideal),
+            traffic_cost=traffic_cost,
+            non_overlap_cost=non_overlap_cost,
+        )
+        moves = Movements(state, standbys)
         for task, name in moves.in_order(ideal):
             moves.decide(task, name)
         moves.decide_standbys()

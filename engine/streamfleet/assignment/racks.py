@@ -26,7 +26,8 @@ def optimized_for_racks(
     state: ApplicationState, placed: Mapping[TaskKey, str], *, traffic_cost: int, non_overlap_cost: int
 ) -> dict[TaskKey, str]:
     """The placement with less traffic between racks; as it is if the app's strategy is none."""
-    if state.settings.rack_aware_strategy == "none" or not placed or not _racks_are_known(state, placed):
+    partitions = [partition for task in placed for partition in state.tasks[task].sources]
+    if state.settings.rack_aware_strategy == "none" or not placed or not racks_are_known(state, partitions):
         return dict(placed)
     groups: dict[str, list[TaskKey]] = {}
     for task in sorted(placed):
@@ -44,9 +45,10 @@ def cross_rack_partitions(state: ApplicationState, task: TaskKey, rack: str) -> 
     return sum(rack not in state.partition_racks[partition] for partition in state.tasks[task].sources)
 
 
-def _racks_are_known(state: ApplicationState, tasks: Iterable[TaskKey]) -> bool:
+def racks_are_known(state: ApplicationState, partitions: Iterable[TopicPartition]) -> bool:
+    """Of all processes and these partitions; and all processes can take each other's place."""
     lacking: list[str | TopicPartition] = [name for name, process in state.processes.items() if process.rack is None]
-    lacking += [p for task in tasks for p in state.tasks[task].sources if not state.partition_racks.get(p)]
+    lacking += [partition for partition in partitions if not state.partition_racks.get(partition)]
     if lacking:
         log.warning("tasks are placed without regard to racks", no_rack=str(lacking[0]), count=len(lacking))
     return not lacking and len({process.can_run for process in state.processes.values()}) == 1

@@ -32,6 +32,12 @@ def place_standbys(state: ApplicationState, active: Mapping[TaskKey, str]) -> di
     return copies.standbys
 
 
+def tag_spread(state: ApplicationState, names: Iterable[str]) -> int:
+    """How many different values of the tags that count these processes have."""
+    values = (_values(state.processes[name], state.settings.rack_aware_tags) for name in names)
+    return sum(len(set(column)) for column in zip(*values, strict=True))
+
+
 class _Copies:
     def __init__(self, state: ApplicationState, active: Mapping[TaskKey, str]) -> None:
         self._state = state
@@ -142,10 +148,7 @@ class _Copies:
         others = [self._active[task], *(self.standbys[task] - {source})]
         if target in others or task.content_id not in self._places[target].can_run:
             return False
-        return self._distinct([*others, target]) >= self._distinct([*others, source])
-
-    def _distinct(self, names: Iterable[str]) -> int:
-        return sum(len(set(values)) for values in zip(*(self._tags[name] for name in names), strict=True))
+        return tag_spread(self._state, [*others, target]) >= tag_spread(self._state, [*others, source])
 
     def _has_room(self, place: Place) -> bool:
         return self._counts[place.name] < self._room * place.threads

@@ -10,6 +10,7 @@ from streamfleet.assignment.balance import Balance
 from streamfleet.assignment.placing import by_process, holders_by_lag, keep_homes, places, room_per_thread
 from streamfleet.assignment.racks import optimized_for_racks
 from streamfleet.assignment.snapshot import TaskKey
+from streamfleet.assignment.standby_racks import standbys_optimized_for_racks
 from streamfleet.assignment.standbys import place_standbys
 from streamfleet.assignment.task_assignor import ApplicationState, AssignmentError, TaskAssignment
 
@@ -19,14 +20,24 @@ NON_OVERLAP_COST = 10
 
 class StickyTaskAssignor:
     def assign(self, state: ApplicationState) -> TaskAssignment:
-        active = _active_places(state)
-        return TaskAssignment(processes=by_process(state, active, place_standbys(state, active), {}))
+        traffic_cost, non_overlap_cost = state.settings.rack_costs(TRAFFIC_COST, NON_OVERLAP_COST)
+        active = optimized_for_racks(
+            state, _even_places(state), traffic_cost=traffic_cost, non_overlap_cost=non_overlap_cost
+        )
+        standbys = standbys_optimized_for_racks(
+            state,
+            active,
+            place_standbys(state, active),
+            traffic_cost=traffic_cost,
+            non_overlap_cost=non_overlap_cost,
+        )
+        return TaskAssignment(processes=by_process(state, active, standbys, {}))
 
     def on_assignment_computed(self, assignment: TaskAssignment, error: AssignmentError) -> None:
         pass
 
 
-def _active_places(state: ApplicationState) -> dict[TaskKey, str]:
+def _even_places(state: ApplicationState) -> dict[TaskKey, str]:
     balance = Balance(places(state), heavy=set(state.stateful()))
     holders = holders_by_lag(state)
     keep_homes(state, balance, state.tasks)
@@ -35,5 +46,4 @@ def _active_places(state: ApplicationState) -> dict[TaskKey, str]:
         if task not in balance.place_of:
             balance.add(task, holders.get(task, ()), room)
     balance.even_out()
-    traffic_cost, non_overlap_cost = state.settings.rack_costs(TRAFFIC_COST, NON_OVERLAP_COST)
-    return optimized_for_racks(state, balance.place_of, traffic_cost=traffic_cost, non_overlap_cost=non_overlap_cost)
+    return balance.place_of

@@ -120,6 +120,61 @@ def test_both_assignors_place_tasks_in_the_rack_of_their_input_and_come_to_rest(
         assert cluster.active_places() == before
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(["r1", "r2"]), st.sampled_from("ab")), min_size=2, max_size=6),
+    st.lists(st.sampled_from(["r1", "r2"]), min_size=8, max_size=8),
+    st.sampled_from(["none", "min_traffic"]),
+)
+def test_standbys_read_less_from_other_racks_and_stay_apart(places, changelogs, strategy):
+    def settled(strategy):
+        processes = [Process(f"p{n}", rack=rack, tags={"zone": zone}) for n, (rack, zone) in enumerate(places)]
+        wide = SubTopologyInfo("wide", {"in": 8}, True, ("log",))
+        chosen = {"rack_aware_strategy": strategy, "rack_aware_tags": ("zone",)}
+        cluster = Cluster((wide,), processes, num_standby_replicas=1, max_warmup_replicas=20, **chosen)
+        for partition, rack in enumerate(changelogs):
+            cluster.racks[TopicPartition("in", partition)] = frozenset({"r1", "r2"})
+            cluster.racks[TopicPartition("log", partition)] = frozenset({rack})
+        cluster.settle()
+        cluster.converge(5)
+        return cluster
+
+    plain, racked = settled("none"), settled(strategy)
+    assert _crossing(racked) <= _crossing(plain)
+    zones = {zone for _, zone in places}
+    for task, (standby,) in racked.copies("standby").items():
+        home = racked.active_places()[task]
+        assert standby != home
+        if len(zones) > 1:
+            assert racked.processes[standby].tags != racked.processes[home].tags
+
+
+def _crossing(cluster: Cluster) -> int:
+    return sum(
+        cluster.processes[name].rack not in cluster.racks[TopicPartition("log", task.partition)]
+        for task, names in cluster.copies("standby").items()
+        for name in names
+    )
+
+
+def test_standbys_change_places_where_that_saves_traffic():
+    processes = [Process(f"p{number}", rack=f"r{number % 2}") for number in range(4)]
+    wide = SubTopologyInfo("wide", {"in": 8}, True, ("log",))
+    crossings = {}
+    for strategy in ("none", "min_traffic"):
+        cluster = Cluster((wide,), processes, num_standby_replicas=1, rack_aware_strategy=strategy)
+        for partition in range(8):
+            cluster.racks[TopicPartition("in", partition)] = frozenset({"r0", "r1"})
+            cluster.racks[TopicPartition("log", partition)] = frozenset({f"r{partition // 4}"})
+        for process in processes:
+            process.plans.clear()
+            process.memory.clear()
+            process.sums.clear()
+        cluster.settle()
+        crossings[strategy] = _crossing(cluster)
+    assert crossings["min_traffic"] == 0 < crossings["none"]
+
+
 def test_sub_topologies_keep_their_shares_if_the_app_says_so():
     cluster = racked(rack_aware_strategy="balance_subtopology")
     for partition in range(4):  # all input of one, none of the other
