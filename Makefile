@@ -74,12 +74,13 @@ ledger: setup ## one seeded schedule of faults on a real broker; SEED=1 SECONDS=
 e2e: setup ## the long sets on a real broker: ten seeds, both guarantees, defects that must be found (about half an hour)
 	@echo "== e2e"; $(PY) -m pytest tests/e2e -q
 
-bench: setup ## how fast tasks are assigned, a million keys restored and moved, a group rebalanced, definitions read
+bench: setup ## how fast tasks are assigned, a million keys restored and moved, a group rebalanced, definitions read; what queries cost
 	@echo "== bench: assignor"; $(PY) -m tests.bench.assignor
 	@echo "== bench: restore"; $(PY) tests/bench/restore_rate.py
 	@echo "== bench: scale out"; $(PY) tests/bench/scale_out.py
 	@echo "== bench: rebalance"; $(PY) -m tests.bench.rebalance
 	@echo "== bench: definitions"; $(PY) tests/bench/definitions.py
+	@echo "== bench: queries"; $(PY) tests/bench/query_cost.py
 
 record: setup ## record random scenarios with Java Kafka Streams and compare (Java 17, Maven); SEED=1 COUNT=100
 	@rm -rf build/fuzz && $(PY) tests/conformance/recorder/generate.py build/fuzz/in --seed $(or $(SEED),1) --count $(or $(COUNT),100)

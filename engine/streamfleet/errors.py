@@ -16,6 +16,7 @@
     │       └── SerializationError  ... because it does not fit the sink's serde
     └── StateStoreError             a store cannot do what was asked
         ├── TaskLockedError         another StreamThread of this process still has the task's directory: try again
+        ├── ScanTooLargeError       ... for so many rows: ask for fewer
         ├── StoreDamagedError       its rows cannot be read (also a TaskCorruptedError)
         ├── DiskFullError           nothing more can be written: wait for room (also a TaskInterruptedError)
         └── StoreUnavailableError   it is closed, or not known under that name: ask again later, or elsewhere
@@ -131,6 +132,10 @@ class DiskFullError(StateStoreError, TaskInterruptedError):
     def __init__(self, fact: str, *, directory: Path, hint: str | None = None) -> None:
         super().__init__(fact, hint=hint)
         self.directory = directory
+
+
+class ScanTooLargeError(StateStoreError):
+    """More rows than allowed would have to be looked at for an answer."""
 
 
 class StoreUnavailableError(StateStoreError):

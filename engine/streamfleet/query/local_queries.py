@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from streamfleet.assignment.snapshot import MemberReport, Plan
 from streamfleet.config import StreamsConfig
-from streamfleet.errors import StoreUnavailableError, TooManyQueriesError
+from streamfleet.errors import ScanTooLargeError, StoreUnavailableError, TooManyQueriesError
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.query.position import Position
 from streamfleet.query.request import IsolationLevel, StateQueryRequest
@@ -50,7 +50,7 @@ class LocalQueries:
         self._global_stores = global_stores
 
     def run(self, request: StateQueryRequest[R]) -> StateQueryResult[R]:
-        """Raises StoreUnavailableError for a store that the app does not have, and TooManyQueriesError."""
+        """Raises StoreUnavailableError for a store that the app does not have, TooManyQueriesError and ScanTooLargeError."""
         place = self._catalogue.place(request.store)
         if place.sub_topology is None:
             return StateQueryResult(global_result=self._ask_global(request))
@@ -167,7 +167,10 @@ def _read(
             position,
         )
     try:
-        value, is_complete = read(store, request.query, request.limit)
+        with store.scanning_at_most(request.max_scanned):
+            value, is_complete = read(store, request.query, request.limit)
+    except ScanTooLargeError:
+        raise
     except UnknownQueryError as error:
         return QueryResult.failed(FailureReason.UNKNOWN_QUERY_TYPE, str(error), position)
     except Exception as error:

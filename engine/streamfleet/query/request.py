@@ -27,7 +27,8 @@ class IsolationLevel(enum.Enum):
 class StateQueryRequest(Generic[R]):
     """Without `partitions`, all that this process has are asked. `require_active`: no standby and no task that still restores
     may answer. `position_bound`: an answer must be at least that fresh. `isolation` None: as the app is configured. `limit`: at
-    most that many rows of each partition. `timeout_ms`: how long to wait for a busy stream thread.
+    most that many rows of each partition. `max_scanned`: how many may be looked at for them.
+    `timeout_ms`: how long to wait for a busy stream thread.
     """
 
     store: str
@@ -37,6 +38,7 @@ class StateQueryRequest(Generic[R]):
     position_bound: Position = field(default_factory=Position)
     isolation: IsolationLevel | None = None
     limit: int | None = None
+    max_scanned: int | None = None
     timeout_ms: int = DEFAULT_TIMEOUT_MS
 
     def __post_init__(self) -> None:

@@ -77,8 +77,8 @@ class StateQueryResult(Generic[R]):
         return merged
 
     def only(self) -> QueryResult[R] | None:
-        """The one successful result that has a value, for a key that lives in one partition; None if there is none."""
-        found = [r for r in self._all() if r.is_success and r.value is not None]
+        """The one successful result that found something, for a key that lives in one partition; None if there is none."""
+        found = [r for r in self._all() if r.is_success and r.value is not None and r.value != []]
         if len(found) > 1:
             raise ValueError(f"{len(found)} partitions have a result; this query has no single one")
         return found[0] if found else None

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from sortedcontainers import SortedList
 
+from streamfleet.errors import ScanTooLargeError
 from streamfleet.ports import StoreEngine
 
 Row = tuple[bytes, bytes]
@@ -21,10 +22,31 @@ MAX_BATCH_BYTES = 4 * 2**20
 """A larger write batch would keep other threads waiting for too long."""
 
 
+class ScanBudget:
+    """How many rows may still be looked at, over all scans for one question."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = self._left = rows
+
+    def counted(self, rows: Iterator[Row], dirty: int) -> Iterator[Row]:
+        """`dirty` rows were looked at already."""
+        self._left -= dirty
+        for row in rows:
+            self._left -= 1
+            if self._left < 0:
+                break
+            yield row
+        if self._left < 0:
+            raise ScanTooLargeError(
+                f"the answer is not among the {self._rows} rows that may be looked at for it",
+                hint="ask for a smaller range of keys or times",
+            )
+
+
 class DirtyBuffer:
     """An ordered overlay. The order of keys is built with the first scan: stores that are never scanned do not pay for it."""
 
-    __slots__ = ("_end", "_engine", "_engine_get", "_prefix", "_ranges", "_rows", "_sorted", "size_bytes")
+    __slots__ = ("_end", "_engine", "_engine_get", "_prefix", "_ranges", "_rows", "_sorted", "budget", "size_bytes")
 
     def __init__(self, engine: StoreEngine, prefix: bytes) -> None:
         self._engine = engine
@@ -35,6 +57,8 @@ class DirtyBuffer:
         self._sorted: SortedList[bytes] | None = None
         self._ranges: list[tuple[bytes, bytes]] = []
         self.size_bytes = 0
+        self.budget: ScanBudget | None = None
+        """Limits scans while it is set; see OwnStore.scanning_at_most."""
 
     def get(self, key: bytes) -> bytes | None:
         try:
@@ -73,6 +97,8 @@ class DirtyBuffer:
         dirty = self._dirty(start, end, reverse=reverse)
         prefix = self._prefix
         clean = self._engine.scan(prefix + start, self._end if end is None else prefix + end, reverse=reverse)
+        if self.budget is not None:
+            clean = self.budget.counted(clean, len(dirty))
         if dirty or self._ranges:
             return _merged(dirty, clean, len(prefix), tuple(self._ranges), reverse)
         return _without_prefix(clean, len(prefix))

@@ -16,19 +16,19 @@ class MemoryKeyValueRows(KeyValueRows):
     """Rows in the memory engine: counted exactly, when somebody asks."""
 
     def __init__(self, buffer: DirtyBuffer) -> None:
-        self._buffer = buffer
+        self.buffer = buffer
 
     def get(self, raw: bytes) -> bytes | None:
-        return self._buffer.get(raw)
+        return self.buffer.get(raw)
 
     def put(self, raw: bytes, value: bytes | None) -> None:
         if value is None:
-            self._buffer.delete(raw)
+            self.buffer.delete(raw)
         else:
-            self._buffer.put(raw, value)
+            self.buffer.put(raw, value)
 
     def remove(self, raw: bytes) -> None:
-        self._buffer.delete(raw)
+        self.buffer.delete(raw)
 
     def restore(self, raw: bytes, value: bytes | None) -> None:
         self.put(raw, value)
@@ -36,10 +36,10 @@ class MemoryKeyValueRows(KeyValueRows):
     def reload(self) -> None: ...
 
     def scan(self, start: bytes, end: bytes | None, *, reverse: bool) -> Iterator[Row]:
-        return self._buffer.scan(start, end, reverse=reverse)
+        return self.buffer.scan(start, end, reverse=reverse)
 
     def count(self) -> int:
-        return sum(1 for _ in self._buffer.scan(b"", None))
+        return sum(1 for _ in self.buffer.scan(b"", None))
 
 
 class RocksDBKeyValueRows(MemoryKeyValueRows):
@@ -56,10 +56,10 @@ class RocksDBKeyValueRows(MemoryKeyValueRows):
         facts.updates += 1
         if value is None:
             facts.entries -= 1
-            self._buffer.delete(raw)
+            self.buffer.delete(raw)
         else:
             facts.entries += 1
-            self._buffer.put(raw, value)
+            self.buffer.put(raw, value)
 
     def remove(self, raw: bytes) -> None:
         self.put(raw, None)
@@ -78,7 +78,7 @@ class LruRows(KeyValueRows):
     """
 
     def __init__(self, buffer: DirtyBuffer, max_entries: int) -> None:
-        self._buffer = buffer
+        self.buffer = buffer
         self._max_entries = max_entries
         self._used: OrderedDict[bytes, None] = OrderedDict()
         self.on_evict: Callable[[bytes], None] | None = None
@@ -88,10 +88,10 @@ class LruRows(KeyValueRows):
         if raw not in self._used:
             return None
         self._used.move_to_end(raw)
-        return self._buffer.get(raw)
+        return self.buffer.get(raw)
 
     def peek(self, raw: bytes) -> bytes | None:
-        return self._buffer.get(raw)
+        return self.buffer.get(raw)
 
     def put(self, raw: bytes, value: bytes | None) -> None:
         evicted = self._put(raw, value)
@@ -105,10 +105,10 @@ class LruRows(KeyValueRows):
         self._put(raw, value)
 
     def reload(self) -> None:
-        self._used = OrderedDict((key, None) for key, _ in self._buffer.scan(b"", None))
+        self._used = OrderedDict((key, None) for key, _ in self.buffer.scan(b"", None))
 
     def scan(self, start: bytes, end: bytes | None, *, reverse: bool) -> Iterator[Row]:
-        return self._buffer.scan(start, end, reverse=reverse)
+        return self.buffer.scan(start, end, reverse=reverse)
 
     def count(self) -> int:
         return len(self._used)
@@ -117,13 +117,13 @@ class LruRows(KeyValueRows):
         """The key that had to go."""
         if value is None:
             self._used.pop(raw, None)
-            self._buffer.delete(raw)
+            self.buffer.delete(raw)
             return None
-        self._buffer.put(raw, value)
+        self.buffer.put(raw, value)
         self._used[raw] = None
         self._used.move_to_end(raw)
         if len(self._used) <= self._max_entries:
             return None
         evicted, _ = self._used.popitem(last=False)
-        self._buffer.delete(evicted)
+        self.buffer.delete(evicted)
         return evicted

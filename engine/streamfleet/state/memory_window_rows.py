@@ -35,7 +35,7 @@ class _TimedRows(BottomRows):
     def __init__(
         self, buffer: DirtyBuffer, facts: StoreFacts, retention_ms: int, suffix: int, drop: Callable[[], None]
     ) -> None:
-        self._buffer = buffer
+        self.buffer = buffer
         self._facts = facts
         self._retention_ms = retention_ms
         self._suffix = suffix
@@ -45,7 +45,7 @@ class _TimedRows(BottomRows):
         """No row is older; so most puts need not look for expired rows."""
 
     def get(self, raw: bytes) -> bytes | None:
-        return self._buffer.get(self._base_key(raw))
+        return self.buffer.get(self._base_key(raw))
 
     def put(self, raw: bytes, value: bytes | None) -> None:
         if self._is_in_time(raw):
@@ -73,38 +73,38 @@ class _TimedRows(BottomRows):
 
     def _set(self, raw: bytes, value: bytes | None) -> None:
         if value is None:
-            self._buffer.delete(self._base_key(raw))
-            self._buffer.delete(_INDEX + raw)
+            self.buffer.delete(self._base_key(raw))
+            self.buffer.delete(_INDEX + raw)
             return
         at = len(raw) - self._suffix
         self._oldest = min(self._oldest, int.from_bytes(raw[at : at + 8], "big"))
-        self._buffer.put(self._base_key(raw), value)
-        self._buffer.put(_INDEX + raw, b"")
+        self.buffer.put(self._base_key(raw), value)
+        self.buffer.put(_INDEX + raw, b"")
 
     def _expire(self) -> None:
         oldest_live = self._facts.observed_time - self._retention_ms + 1
         if oldest_live <= self._oldest:
             return
         end = _BASE + pack_time(oldest_live)
-        expired = [key for key, _ in self._buffer.scan(_BASE, end)]
+        expired = [key for key, _ in self.buffer.scan(_BASE, end)]
         if expired:
-            self._buffer.delete_range(_BASE, end)
+            self.buffer.delete_range(_BASE, end)
             for base in expired:
-                self._buffer.delete(_INDEX + self._raw_key(base))
-        first = next(self._buffer.scan(_BASE, _AFTER_BASE), None)
+                self.buffer.delete(_INDEX + self._raw_key(base))
+        first = next(self.buffer.scan(_BASE, _AFTER_BASE), None)
         self._oldest = LONG_MAX if first is None else int.from_bytes(first[0][1:9], "big")
 
     def _in_time_order(self, time_from: int, time_to: int, *, reverse: bool) -> Iterator[Row]:
         low = _BASE + pack_time(time_from)
         high = _BASE + pack_time(time_to + 1) if time_to < LONG_MAX else _AFTER_BASE
-        for base, value in self._buffer.scan(low, high, reverse=reverse):
+        for base, value in self.buffer.scan(low, high, reverse=reverse):
             yield self._raw_key(base), value
 
     def _of_key(self, key: bytes, time_from: int, time_to: int, *, reverse: bool) -> Iterator[Row]:
         low = _INDEX + key + pack_time(time_from)
         high = _INDEX + key + pack_time(time_to) + AFTER_EVERYTHING
         length = len(key) + self._suffix
-        for index, _ in self._buffer.scan(low, high, reverse=reverse):
+        for index, _ in self.buffer.scan(low, high, reverse=reverse):
             raw = index[1:]
             if len(raw) == length and (value := self.get(raw)) is not None:
                 yield raw, value

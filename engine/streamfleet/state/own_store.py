@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar, cast
 
 from streamfleet.errors import StoreUnavailableError
@@ -14,7 +15,7 @@ from streamfleet.state.api import FlushListener, StoreContext, StoreIterator
 from streamfleet.state.builders import OwnStoreBuilder
 from streamfleet.state.cached_rows import CachedRows
 from streamfleet.state.codec import StoreCodec
-from streamfleet.state.dirty_buffer import Row
+from streamfleet.state.dirty_buffer import Row, ScanBudget
 from streamfleet.state.logged_rows import TIMESTAMP_SIZE, UNKNOWN_TIMESTAMP, LoggedRows, UnstampedRows
 from streamfleet.state.rows_api import BottomRows, Rows
 from streamfleet.state.store_home import RowsHome, StoreHome
@@ -131,6 +132,16 @@ class OwnStore(TaskStore):
         view = cast("OwnStore", self._builder.build())
         view.open_committed(self._codec, home)
         return view
+
+    @contextmanager
+    def scanning_at_most(self, rows: int | None) -> Iterator[None]:
+        """Meanwhile scans raise ScanTooLargeError when they have looked at more rows together; None: they do not."""
+        buffer = self._bottom.buffer
+        buffer.budget = None if rows is None else ScanBudget(rows)
+        try:
+            yield
+        finally:
+            buffer.budget = None
 
     def open_view(self, codec: StoreCodec, bottom: Any, top: Any, scans: Any) -> None:
         """Become a view, for reads only, over layers that belong to another store."""

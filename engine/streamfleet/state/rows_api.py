@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Protocol
 
-from streamfleet.state.dirty_buffer import Row
+from streamfleet.state.dirty_buffer import DirtyBuffer, Row
 
 
 class Rows(Protocol):
@@ -58,6 +58,9 @@ class SessionScans(Protocol):
 
 class BottomRows(ABC):
     """Rows of one store in the engine."""
+
+    buffer: DirtyBuffer
+    """Where they are."""
 
     @abstractmethod
     def get(self, raw: bytes) -> bytes | None: ...

@@ -27,6 +27,7 @@ class KeyFirstSessionRows(SessionRows):
 
     def __init__(self, segments: Segments) -> None:
         self._segments = segments
+        self.buffer = segments.buffer
 
     def get(self, raw: bytes) -> bytes | None:
         end, _ = session_bounds(raw)
@@ -87,6 +88,7 @@ class TimeFirstSessionRows(SessionRows):
 
     def __init__(self, segments: Segments) -> None:
         self._segments = segments
+        self.buffer = segments.buffer
 
     def get(self, raw: bytes) -> bytes | None:
         end, _ = session_bounds(raw)

@@ -31,6 +31,7 @@ class KeyFirstWindowRows(WindowRows):
 
     def __init__(self, segments: Segments, *, retain_duplicates: bool) -> None:
         self._segments = segments
+        self.buffer = segments.buffer
         self._retain_duplicates = retain_duplicates
 
     def get(self, raw: bytes) -> bytes | None:
@@ -91,6 +92,7 @@ class TimeFirstWindowRows(WindowRows):
 
     def __init__(self, segments: Segments, *, retain_duplicates: bool) -> None:
         self._segments = segments
+        self.buffer = segments.buffer
         self._retain_duplicates = retain_duplicates
 
     def get(self, raw: bytes) -> bytes | None:

@@ -7,19 +7,22 @@ threads are not the engine's, so it answers while a stream thread is busy, and s
 
 from __future__ import annotations
 
+import ipaddress
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
 from streamfleet.errors import ConfigError
-from streamfleet.worker.http_messages import JSON, Answer
+from streamfleet.worker.http_messages import JSON, Answer, Request, error_answer
 from streamfleet.worker.http_routes import Routes
-from streamfleet.worker.http_server import Address, HttpServer
+from streamfleet.worker.http_server import Address, Answering, HttpServer
 from streamfleet.worker.metric_exporter import CONTENT_TYPE, MetricExporter
 from streamfleet.worker.observed_app import ObservedApp
 from streamfleet.worker.secrets import Redact
 from streamfleet.worker.status import Judgement, full_status, liveness, readiness
+
+MAX_KNOWN_HOSTS = 16
 
 
 def parse_address(text: str) -> Address:
@@ -55,7 +58,8 @@ class HttpDoor:
 
     def __init__(self, routes: Routes, address: Address) -> None:
         self._address = address
-        self._server = HttpServer(address, routes.answer)
+        is_local = address.host in ("127.0.0.1", "::1", "localhost")
+        self._server = HttpServer(address, _only_by_number(routes) if is_local else routes.answer)
 
     def open(self) -> Address:
         """Listen; returns where."""
@@ -69,6 +73,32 @@ class HttpDoor:
 
     def close(self) -> None:
         self._server.close()
+
+
+def _only_by_number(routes: Routes) -> Answering:
+    """A door on loopback is called by its number, or as localhost. Another name is that of a page in a browser on this machine,
+    whose name was made to mean this address so that the page may read here.
+    """
+
+    def answer(request: Request) -> Answer:
+        host = request.headers.get("host", "localhost")
+        if host in known or _is_number(host):
+            if len(known) < MAX_KNOWN_HOSTS:
+                known.add(host)
+            return routes.answer(request)
+        return error_answer(HTTPStatus.MISDIRECTED_REQUEST, "call this door by its number, or as localhost")
+
+    known: set[str] = set()
+    return answer
+
+
+def _is_number(host: str) -> bool:
+    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return name.lower() == "localhost"
+    return True
 
 
 def url_of(address: Address) -> str:

@@ -16,10 +16,11 @@ import msgspec
 
 MAX_HEAD_BYTES = 16 * 1024
 MAX_BODY_BYTES = 64 * 1024
-METHODS = frozenset({"GET", "HEAD", "POST"})
 JSON = "application/json"
 
-_TOKEN = frozenset(b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_METHODS = frozenset({b"GET", b"HEAD", b"POST"})
+_TOKEN = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_TARGET = bytes(byte for byte in range(0x21, 0x7F) if byte != ord("#"))
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -79,14 +80,14 @@ def parse_head(head: bytes) -> tuple[Request, int]:
 
 def _request_line(line: bytes) -> tuple[str, bytes, bytes]:
     parts = line.split(b" ")
-    if len(parts) != 3 or not parts[0] or not _TOKEN.issuperset(parts[0]):
+    if len(parts) != 3 or not _is_token(parts[0]):
         raise RefusedRequestError(HTTPStatus.BAD_REQUEST, "the first line is no request")
     method, target, version = parts
     if version not in (b"HTTP/1.1", b"HTTP/1.0"):
         raise RefusedRequestError(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "HTTP/1.0 and HTTP/1.1 are spoken here")
-    if method.decode("ascii") not in METHODS:
+    if method not in _METHODS:
         raise RefusedRequestError(HTTPStatus.NOT_IMPLEMENTED, "only GET, HEAD and POST are known here")
-    if not target.startswith(b"/") or not target.isascii() or b"#" in target or min(target) < 0x21 or 0x7F in target:
+    if not target.startswith(b"/") or target.translate(None, _TARGET):
         raise RefusedRequestError(HTTPStatus.BAD_REQUEST, "the target must be a path, percent-encoded")
     return method.decode("ascii"), target, version
 
@@ -99,12 +100,16 @@ def _headers(lines: bytes) -> dict[bytes, bytes]:
         raise RefusedRequestError(HTTPStatus.BAD_REQUEST, "a header has a line break or a null inside")
     for line in lines.split(b"\r\n"):
         name, colon, value = line.partition(b":")
-        if not colon or not name or not _TOKEN.issuperset(name):
+        if not colon or not _is_token(name):
             raise RefusedRequestError(HTTPStatus.BAD_REQUEST, "a header line is none")
         name, value = name.lower(), value.strip(b" \t")
         if headers.setdefault(name, value) != value and name in (b"content-length", b"host"):
             raise RefusedRequestError(HTTPStatus.BAD_REQUEST, f"header {name.decode()} comes twice, and differs")
     return headers
+
+
+def _is_token(text: bytes) -> bool:
+    return bool(text) and not text.translate(None, _TOKEN)
 
 
 def _content_length(text: bytes | None) -> int:

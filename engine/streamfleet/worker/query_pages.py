@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from streamfleet.clock import Clock
-from streamfleet.errors import StoreUnavailableError, TooManyQueriesError
+from streamfleet.errors import ScanTooLargeError, StoreUnavailableError, TooManyQueriesError
 from streamfleet.query.app_queries import AppQueries
 from streamfleet.query.request import StateQueryRequest
 from streamfleet.query.results import FailureReason, QueryResult
@@ -32,6 +32,9 @@ from streamfleet.worker.query_rows import QueryRows
 MAX_QUERIES = 32
 MAX_SCANS = 4
 """At a time: a scan keeps a stream thread, or a commit, waiting for as long as it reads."""
+
+MAX_SCANNED = 20_000
+"""Rows of a partition that may be looked at for one answer."""
 
 _GONE = (FailureReason.NOT_PRESENT, FailureReason.NOT_ACTIVE)
 _STATUS = {
@@ -71,6 +74,8 @@ class QueryPages:
             return self._refusal(refused.status, refused.code, str(refused))
         except TooManyQueriesError as error:
             return self._refusal(HTTPStatus.TOO_MANY_REQUESTS, "too_many_queries", str(error), headers=RETRY_AFTER)
+        except ScanTooLargeError as error:
+            return self._refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "scan_too_large", str(error))
         except StoreUnavailableError as error:
             return self._refusal(HTTPStatus.SERVICE_UNAVAILABLE, "not_running", str(error), headers=RETRY_AFTER)
 
@@ -243,6 +248,7 @@ def _request(question: Question, partitions: tuple[int, ...] | None) -> StateQue
         position_bound=question.position,
         isolation=question.isolation,
         limit=question.limit,
+        max_scanned=MAX_SCANNED,
     )
 
 

@@ -21,7 +21,7 @@ PARTITIONS = 3
 MINUTE = 60_000
 
 
-def topology():
+def words_topology():
     text = {"key_serde": serdes.string(), "value_serde": serdes.string()}
     builder = sf.StreamsBuilder()
     words = builder.stream("words", **text).group_by_key(**text)
@@ -57,10 +57,10 @@ class Sent:
 class App:
     """`work`, `commit` and `abort` are what a StreamThread does with its tasks."""
 
-    def __init__(self, directory, **settings):
+    def __init__(self, directory, topology=None, inputs=None, **settings):
         self.config = sf.StreamsConfig(application_id="app", bootstrap_servers="nowhere:9", **settings)
-        self.topology = topology()
-        inputs = {"words": PARTITIONS, "words2": PARTITIONS, "puts": PARTITIONS}
+        self.topology = topology or words_topology()
+        inputs = inputs or {"words": PARTITIONS, "words2": PARTITIONS, "puts": PARTITIONS}
         self.factory = TaskFactory(
             topology=self.topology,
             plan=self.topology.plan(inputs, self.config),

@@ -174,6 +174,23 @@ def test_a_limit_says_whether_there_is_more(app):
     assert one(app, "counts", sf.RangeQuery(), limit=3).is_complete
 
 
+@pytest.mark.parametrize("isolation", [COMMITTED, UNCOMMITTED])
+def test_no_more_rows_are_looked_at_than_a_budget_allows(app, isolation):
+    for number in range(30):
+        say(app, f"k{number:02}", 5 if number < 25 else 100 * MINUTE)
+    app.commit(app.place("counts").task(0))
+    say(app, "k99")
+    options = {"isolation": isolation, "max_scanned": 20}
+    assert len(one(app, "counts", sf.RangeQuery(), limit=10, **options).result) == 10
+    late = sf.WindowRangeQuery(time_from=MINUTE, time_to=2 * MINUTE)
+    for store, query in (("counts", sf.RangeQuery()), ("windows", late), ("windows", sf.WindowRangeQuery(time_from=0))):
+        with pytest.raises(sf.ScanTooLargeError):
+            one(app, store, query, **options)
+    assert len(one(app, "counts", sf.RangeQuery(), isolation=isolation).result) >= 30, (
+        "the budget is gone with its question"
+    )
+
+
 def test_partitions_that_are_not_here_are_left_out_or_said_to_be_missing(app):
     assert list(ask(app, "counts", sf.KeyQuery("a")).partitions) == [0]
     asked = ask(app, "counts", sf.KeyQuery("a"), partitions=[0, 1, 7]).partitions

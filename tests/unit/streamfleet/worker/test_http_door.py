@@ -16,10 +16,10 @@ def ask(app):
     door = HttpDoor(Pages(app, redactor({"hunter2"})).routes, Address("127.0.0.1", 0))
     host = url_of(door.open()).removeprefix("http://")
 
-    def request(path, method="GET"):
+    def request(path, method="GET", **headers):
         connection = http.client.HTTPConnection(host, timeout=5)
         try:
-            connection.request(method, path)
+            connection.request(method, path, headers=headers)
             answer = connection.getresponse()
             return answer.status, answer.read()
         finally:
@@ -49,6 +49,23 @@ def test_an_unknown_page_names_those_there_are(ask):
 
 def test_a_query_is_ignored(ask):
     assert ask("/livez?verbose=1")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:80", 200),
+        ("localhost", 200),
+        ("LOCALHOST:8080", 200),
+        ("[::1]:80", 200),
+        ("evil.example", 421),
+        ("localhost.evil.example:80", 421),
+        ("", 421),
+    ],
+)
+def test_a_door_on_loopback_is_not_read_under_the_name_of_a_web_page(ask, host, status):
+    assert ask("/livez", Host=host)[0] == status
+    assert ask("/livez", Host=host)[0] == status
 
 
 def test_head_has_no_body(ask):
