@@ -2,7 +2,7 @@
 
     held back?          measurements, freezes, stability                       guards.py
     demand and load     what every task has to do; one above 1 is skew         demand.py
-    who is needed       smallest effective step whose worst slot fits          simulation.py
+    who is needed       smallest effective step whose worst slot fits          need.py, simulation.py
     up                  what cannot be cured by slots, quota, budget, price    guards.py, price.py
     down                no backlog, below the band, after the delay, price
 
@@ -16,20 +16,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from streamfleet_platform.scaling.demand import demands, loads, utilizations
+from streamfleet_platform.scaling.demand import utilizations
 from streamfleet_platform.scaling.guards import Cause, Held, held_back, not_curable, scale_down_target
 from streamfleet_platform.scaling.measures import Bounds, Measures, Recommendation, Task
-from streamfleet_platform.scaling.price import Price, gain_of_scaling_down, gain_of_scaling_up, missing_work, price_move
-from streamfleet_platform.scaling.simulation import Placement, effective_steps, simulate, worst_slot
+from streamfleet_platform.scaling.need import ROUNDING, Need
+from streamfleet_platform.scaling.price import Price, gain_of_scaling_down, gain_of_scaling_up, price_move
+from streamfleet_platform.scaling.simulation import simulate, worst_slot
 
 Action = Literal["up", "down", "hold"]
-
-SKEW_TOLERANCE = 0.1
-"""Of the work may find no slot when a task is too much for any: to give that task a slot of its own could take as many slots as
-there are tasks, since the assignor deals them by number.
-"""
-_PRICING_ROUNDS = 3
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -52,102 +46,15 @@ def decide(measures: Measures, bounds: Bounds, history: Sequence[Recommendation]
     held = held_back(measures, bounds, now)
     if held is not None:
         return Decision("hold", current, *held)
-    need = _Need.of(measures, bounds)
+    need = Need.of(measures, bounds)
     decided = _decide(need, measures, bounds, history, now)
     return replace(
         decided, recommended=need.slots, is_advice=bounds.scale.mode == "advise" and decided.action != "hold"
     )
 
 
-@dataclass(frozen=True)
-class _Need:
-    """What the numbers alone say."""
-
-    loads: Mapping[Task, float]
-    """At most 1 each: a task can have one slot and no more."""
-    skewed: Mapping[Task, float]
-    slots: int
-    """The smallest effective step that fits, or the one that comes nearest within `limit`."""
-    limit: int
-    placement: Placement
-    worst: float
-    """Of the fullest slot then."""
-    worst_now: float
-    fits: bool
-    fits_now: bool
-    price: Price
-
-    @classmethod
-    def of(cls, measures: Measures, bounds: Bounds) -> _Need:
-        """How long a move takes depends on the move, and how many slots are needed on that: a few rounds settle it."""
-        move_seconds = bounds.move_seconds or 0.0
-        need = cls._with(measures, bounds, move_seconds)
-        for _ in range(_PRICING_ROUNDS if bounds.move_seconds is None else 0):
-            if need.price.move_seconds <= move_seconds:
-                break
-            move_seconds = need.price.move_seconds
-            need = cls._with(measures, bounds, move_seconds)
-        return need
-
-    @classmethod
-    def _with(cls, measures: Measures, bounds: Bounds, move_seconds: float) -> _Need:
-        scale = bounds.scale
-        demand = demands(
-            measures,
-            target=scale.utilization.target,
-            move_seconds=move_seconds,
-            catch_up_seconds=scale.slo.catch_up / 1000,
-        )
-        wanted = loads(measures, demand)
-        load = {task: min(one, 1.0) for task, one in wanted.items()}
-        skewed = {task: one for task, one in wanted.items() if one > 1.0}
-        tolerated = SKEW_TOLERANCE * sum(load.values()) if skewed else 0.0
-        limit = _limit(measures, bounds)
-        placement = smallest_fit(measures, load, scale.min, limit, bounds.standbys, tolerated)
-        return cls(
-            loads=load,
-            skewed=skewed,
-            slots=len(placement),
-            limit=limit,
-            placement=placement,
-            worst=worst_slot(placement, load)[1],
-            worst_now=worst_slot(measures.placement, load)[1],
-            fits=missing_work(placement, load) <= tolerated + _ROUNDING,
-            fits_now=missing_work(measures.placement, load) <= tolerated + _ROUNDING,
-            price=price_move(measures, placement, load, bounds),
-        )
-
-
-def _limit(measures: Measures, bounds: Bounds) -> int:
-    """What definition and budget allow; a budget takes no slot away."""
-    if bounds.free_slots is None:
-        return bounds.scale.max
-    return min(bounds.scale.max, max(len(measures.placement) + bounds.free_slots, bounds.scale.min))
-
-
-def smallest_fit(
-    measures: Measures, load: Mapping[Task, float], low: int, high: int, standbys: int = 0, tolerated: float = 0.0
-) -> Placement:
-    """The smallest effective step with which no slot has more than it can do, up to what is tolerated; else the one that comes
-    nearest.
-    """
-    best: tuple[float, Placement] | None = None
-    steps = sorted({low, *effective_steps(len(measures.tasks), low, high)})
-    # Fewer slots than there is work for cannot fit, however the tasks are dealt: only the last resort is looked at.
-    least = sum(load.values()) - tolerated
-    for slots in [step for step in steps if step >= least - _ROUNDING] or steps[-1:]:
-        placement = simulate(measures, slots, standbys)
-        missing = missing_work(placement, load)
-        if best is None or missing < best[0] - _ROUNDING:
-            best = missing, placement
-        if missing <= tolerated + _ROUNDING:
-            break
-    assert best is not None
-    return best[1]
-
-
 def _decide(
-    need: _Need, measures: Measures, bounds: Bounds, history: Sequence[Recommendation], now: datetime
+    need: Need, measures: Measures, bounds: Bounds, history: Sequence[Recommendation], now: datetime
 ) -> Decision:
     current = len(measures.placement)
     scale = bounds.scale
@@ -185,16 +92,17 @@ def _backlog_seconds(measures: Measures) -> float:
     return behind
 
 
-def _scale_up(need: _Need, measures: Measures, bounds: Bounds) -> Decision:
+def _scale_up(need: Need, measures: Measures, bounds: Bounds) -> Decision:
     current = len(measures.placement)
     numbers = f"total load {sum(need.loads.values()):.2f}; {_worst_words(need, current)}"
     if (why := not_curable(measures)) is not None:
         return _hold(current, why[0], f"{why[1]}; {numbers}")
     limited = None if need.fits else _limit_words(need, bounds)
+    skew = [_skew_words(need.skewed)] if need.skewed else []
     if need.slots <= current:
         fallback = (Cause.CPU_BOUND, f"no number of slots up to {need.limit} spreads the tasks better")
         cause, words = limited or fallback
-        return _hold(current, cause, f"{numbers}; {words}")
+        return _hold(current, cause, "; ".join([numbers, words, *skew]))
     gain = gain_of_scaling_up(
         measures.placement, need.placement, need.loads, bounds.horizon_seconds - need.price.move_seconds
     )
@@ -203,17 +111,16 @@ def _scale_up(need: _Need, measures: Measures, bounds: Bounds) -> Decision:
         return _hold(current, Cause.STATE_BOUND, f"{numbers}; {prices}", need.price)
     notes = [numbers, prices]
     notes += [f"still too much: {limited[1]}"] if limited is not None else []
-    notes += [_skew_words(need.skewed)] if need.skewed else []
-    return Decision("up", need.slots, Cause.CPU_BOUND, "; ".join(notes), price=need.price)
+    return Decision("up", need.slots, Cause.CPU_BOUND, "; ".join([*notes, *skew]), price=need.price)
 
 
-def _limit_words(need: _Need, bounds: Bounds) -> Held:
+def _limit_words(need: Need, bounds: Bounds) -> Held:
     if need.limit < bounds.scale.max:
         return Cause.BUDGET_LIMITED, f"the fleet's budget leaves {bounds.free_slots} more slots"
     return Cause.QUOTA_LIMITED, f"the definition allows {bounds.scale.max} slots"
 
 
-def _worst_words(need: _Need, current: int) -> str:
+def _worst_words(need: Need, current: int) -> str:
     return f"worst slot {need.worst_now:.2f} with {current} slots, {need.worst:.2f} with {need.slots}"
 
 
@@ -222,7 +129,7 @@ def _price_words(price: Price, gain: float, bounds: Bounds) -> str:
 
 
 def _scale_down(
-    need: _Need, measures: Measures, bounds: Bounds, history: Sequence[Recommendation], now: datetime
+    need: Need, measures: Measures, bounds: Bounds, history: Sequence[Recommendation], now: datetime
 ) -> Decision:
     current = len(measures.placement)
     _, busy = worst_slot(measures.placement, utilizations(measures))
@@ -244,7 +151,7 @@ def _scale_down(
     if price.slot_seconds >= gain:
         return _hold(current, Cause.STATE_BOUND, f"{numbers}; {prices}", price)
     _, worst = worst_slot(placement, need.loads)
-    if worst > 1.0 + _ROUNDING:
+    if worst > 1.0 + ROUNDING:
         return _hold(current, Cause.STEADY, f"{target} slots would have {worst:.2f} in the fullest; {numbers}")
     return Decision("down", target, Cause.CPU_BOUND, f"{numbers}; {target} within the delay; {prices}", price=price)
 

@@ -5,9 +5,10 @@
 import pytest
 from tests.unit.streamfleet_platform.scaling.measured_apps import NOW, bounds, chain
 
-from streamfleet_platform.scaling.decision import decide, smallest_fit
+from streamfleet_platform.scaling.decision import decide
 from streamfleet_platform.scaling.demand import demands, loads
 from streamfleet_platform.scaling.guards import Cause
+from streamfleet_platform.scaling.need import smallest_fit
 from streamfleet_platform.scaling.simulation import effective_steps, simulate, worst_slot
 
 MEASURES = chain(lag=3_000_000)
