@@ -60,6 +60,8 @@ class Bench:
     """What happened to workers and broker so far: it may explain repeated records."""
     repeats: Repeats | None = None
     """At least once: what was repeated."""
+    compared_stores: int = 0
+    """Exactly once: stores on the disks of all workers that were compared with their changelogs."""
     written: list[LedgerRecord] = field(default_factory=list)
     _writer: threading.Thread | None = None
     _writer_error: Exception | None = None
@@ -205,6 +207,7 @@ class Bench:
             for worker in self.fleet.workers
             for dump in dump_worker(worker.name, worker.state_directory, APPLICATION)
         ]
+        self.compared_stores = len(dumps)
         anomalies = check_newest(dumps, changelogs)
         for dump in dumps:
             anomalies += check_dump(dump, changelogs[dump.changelog])

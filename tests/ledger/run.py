@@ -61,6 +61,8 @@ def run_schedule(
         say(f"caught up, closed and checked {time.monotonic() - healed:.1f} s after the last fault")
         if bench.repeats is not None:
             say(str(bench.repeats))
+        else:
+            say(f"{bench.compared_stores} stores on disk were compared with their changelogs")
         for line in [*recovery_figures(bench.fleet, played), *copy_figures(bench.fleet)]:
             say(line)
     return Outcome(anomalies, faults, directory)
