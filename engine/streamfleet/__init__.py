@@ -98,6 +98,7 @@ from streamfleet.records import (
     SessionWindow,
     TimeWindow,
     ValueAndTimestamp,
+    VersionedRecord,
     Windowed,
 )
 from streamfleet.serdes.api import Serde
@@ -109,6 +110,7 @@ from streamfleet.state.api import (
     StoreIterator,
     TimestampedKeyValueStore,
     TimestampedWindowStore,
+    VersionedKeyValueStore,
     WindowStore,
 )
 from streamfleet.state.stores import Stores
@@ -242,6 +244,8 @@ __all__ = [
     "UsePartitionTimeOnInvalidTimestamp",
     "ValueAndTimestamp",
     "ValueTransformer",
+    "VersionedKeyValueStore",
+    "VersionedRecord",
     "WallclockTimestampExtractor",
     "WindowKeyQuery",
     "WindowRangeQuery",

@@ -126,6 +126,14 @@ class ValueAndTimestamp(msgspec.Struct, Generic[V], frozen=True, gc=False):
     timestamp: int
 
 
+class VersionedRecord(msgspec.Struct, Generic[V], frozen=True, gc=False):
+    """A value with the time it is valid from, and the time until which it was (None: it is the latest)."""
+
+    value: V
+    timestamp: int
+    valid_to: int | None = None
+
+
 class Change(msgspec.Struct, Generic[V], frozen=True, gc=False):
     """What tables forward: the new value of a key and, where somebody downstream asked for it, the old one.
 

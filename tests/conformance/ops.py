@@ -15,7 +15,7 @@ from typing import Any
 from tests.conformance import processors, specs
 from tests.conformance.behaviours import StoreKinds
 from tests.conformance.kit import Json, MalformedScenarioError, bind, compile_expression, mentions
-from tests.conformance.specs import NotYetError, options
+from tests.conformance.specs import options
 
 import streamfleet as sf
 
@@ -248,8 +248,6 @@ def _join(method: str) -> OpFunction:
     """Stream-table, stream-global-table and table-table joins; the receiver knows which it is."""
 
     def call(op: Op, build: Build) -> Any:
-        if "grace" in op.get("joined", {}):
-            raise NotYetError("stream-table joins with grace")
         with_key = mentions(op["joiner"], "k")
         joiner = bind(op["joiner"], "k", "l", "r") if with_key else bind(op["joiner"], "l", "r")
         chosen = options(op, "named", "joined", "materialized")

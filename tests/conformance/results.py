@@ -13,7 +13,6 @@ from tests.conformance.checks import Difference
 from tests.conformance.deviations import Deviation
 from tests.conformance.kit import MalformedScenarioError
 from tests.conformance.scenario import Level, Scenario
-from tests.conformance.specs import NotYetError
 
 
 class Verdict(enum.Enum):
@@ -70,8 +69,6 @@ def judge(found: Scenario, deviation: Deviation | None, *, includes_later: bool)
         comparison = checks.compare(found)
     except MalformedScenarioError as error:
         return Result(found.name, found.family, Verdict.FAILED, note=f"{found.path.name}: {error}")
-    except NotYetError as error:
-        return Result(found.name, found.family, Verdict.FAILED, note=f"the engine does not have {error} yet")
     except Exception as error:
         note = f"could not be compared: {type(error).__name__}: {error}"
         return Result(found.name, found.family, Verdict.FAILED, note=note, trace=traceback.format_exc())

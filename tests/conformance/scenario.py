@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,29 +67,10 @@ class Scenario:
     @property
     def later_reasons(self) -> tuple[str, ...]:
         """The features of this topology that the engine does not have yet; empty if it must pass now."""
-        reasons = {reason for op in self.ops for reason in _later_features(op)}
+        reasons = set()
         if str(self.data["config"].get("topology.optimization", "none")) != "none":
             reasons.add("topology.optimization")
         return tuple(sorted(reasons))
-
-
-def _later_features(op: dict[str, Json]) -> Iterator[str]:
-    name = op["op"]
-    if name in ("join", "left_join", "outer_join") and "grace" in op.get("joined", {}):
-        yield "join grace"
-    if any(value.get("kind") == "versioned" for value in _objects(op)):
-        yield "versioned store"
-
-
-def _objects(value: Json) -> Iterator[dict[str, Json]]:
-    """Every JSON object inside a value, itself included. Expressions hold none."""
-    if isinstance(value, dict):
-        yield value
-        for inner in value.values():
-            yield from _objects(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _objects(inner)
 
 
 _REQUIRED = {"name": str, "family": str, "config": dict, "topics": dict, "topology": list}

@@ -17,10 +17,6 @@ import streamfleet as sf
 Options = dict[str, Any]
 
 
-class NotYetError(Exception):
-    """The scenario uses a part of Kafka Streams that the engine does not have yet."""
-
-
 class RefusedTextError(ValueError):
     """Raised by the serde `string_strict`; Java raises a SerializationException with the same message."""
 
@@ -109,6 +105,7 @@ _OPTION_OBJECTS: dict[str, Mapping[str, tuple[str, Callable[[Json], Any]]]] = {
         "key": ("key_serde", serde),
         "left": ("value_serde", serde),
         "right": ("other_value_serde", serde),
+        "grace": ("grace", _same),
     },
 }
 
@@ -165,7 +162,11 @@ def store(spec: Mapping[str, Json]) -> Any:
         case "session":
             return sf.Stores.session(name, spec["retention"], **kwargs)
         case "versioned":
-            raise NotYetError("versioned stores")
+            if "segment" in spec:
+                kwargs["segment_interval"] = spec["segment"]
+            for option in ("caching", "kind"):
+                kwargs.pop(option, None)
+            return sf.Stores.versioned_key_value(name, spec["history"], **kwargs)
     raise MalformedScenarioError(f"unknown kind of store {kind}")
 
 

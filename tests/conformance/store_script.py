@@ -29,7 +29,8 @@ def run_command(kind: str, store: Any, command: str, timestamp: int) -> Answer:
 
 
 def _value(found: Any) -> Answer:
-    return f"{text(found.value)}@{found.timestamp}" if isinstance(found, sf.ValueAndTimestamp) else text(found)
+    stamped = isinstance(found, sf.ValueAndTimestamp | sf.VersionedRecord)
+    return f"{text(found.value)}@{found.timestamp}" if stamped else text(found)
 
 
 def _key(key: Any) -> str:
@@ -91,4 +92,9 @@ _SESSION: dict[str, Command] = {
     "backward_find": lambda store, a, _: _rows(store.backward_find_sessions(a[0], *_times(a[1:]))),
     "find_range": lambda store, a, _: _rows(store.find_sessions_range(a[0], a[1], *_times(a[2:]))),
 }
-_COMMANDS = {"kv": _KEY_VALUE, "lru": _KEY_VALUE, "window": _WINDOW, "session": _SESSION}
+_VERSIONED: dict[str, Command] = {
+    "put": lambda store, a, _: str(store.put(a[0], a[1], int(a[2]))),
+    "delete": lambda store, a, _: _value(store.delete(a[0], int(a[1]))),
+    "get": lambda store, a, _: _value(store.get(a[0], *_times(a[1:]))),
+}
+_COMMANDS = {"versioned": _VERSIONED, "kv": _KEY_VALUE, "lru": _KEY_VALUE, "window": _WINDOW, "session": _SESSION}

@@ -164,10 +164,10 @@ def test_a_malformed_file_is_a_failure_that_names_it_and_stops_nothing(tmp_path,
 
 
 def test_later_scenarios_are_listed_with_their_reason_and_not_counted(tmp_path, capsys):
-    files = [("a.json", recorded("versioned-table-filter")), ("b.json", recorded(RECORDED))]
+    files = [("a.json", recorded("table-source-optimized")), ("b.json", recorded(RECORDED))]
     code, output = run_on(tmp_path, capsys, *files)
     assert code == 0
-    assert "later (versioned store): versioned-table-filter" in output
+    assert "later (topology.optimization): table-source-optimized" in output
     assert last_line(output) == "1 passed, 0 failed"
     code, output = run_on(tmp_path, capsys, arguments=["--include-later"])
     assert code == 1

@@ -18,11 +18,12 @@ from streamfleet.dsl.names import check_all_named
 from streamfleet.dsl.operators.table_source import TableSourceOperator
 from streamfleet.dsl.scope import BuilderScope
 from streamfleet.durations import Duration, duration_ms
-from streamfleet.errors import OptionError
+from streamfleet.errors import OptionError, TopologyError
 from streamfleet.processor.api import ProcessorSupplier
 from streamfleet.processor.timestamps import TimestampExtractor
 from streamfleet.serdes.api import Serde
 from streamfleet.state.api import StateStore, StoreBuilder
+from streamfleet.state.versioned_store import VersionedStoreBuilder
 from streamfleet.topology.nodes import OffsetReset, SourceNode
 from streamfleet.topology.suppliers import check_supplier
 from streamfleet.topology.topology import Topology
@@ -111,6 +112,11 @@ class StreamsBuilder:
     ) -> GlobalKTable[K, V]:
         """Read all partitions of a topic, in every process, as a table that any stream can be joined with."""
         options = chosen_materialized("global_table", store, materialized) or Materialized()
+        if isinstance(options.supplier, VersionedStoreBuilder):
+            raise TopologyError(
+                f"global table of {topic} cannot be kept in versioned store {options.supplier.name}",
+                hint="use Stores.key_value: a global table has only its newest values",
+            )
         unlogged = Materialized(
             options.supplier or options.name,
             key_serde=options.key_serde,

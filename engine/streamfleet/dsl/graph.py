@@ -10,18 +10,19 @@ from __future__ import annotations
 import heapq
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from streamfleet.config import StreamsConfig
 from streamfleet.dsl.materialized import StoreSpec
 from streamfleet.dsl.operators.stateless import FilterOperator
 from streamfleet.dsl.windowed_partitioner import partitioner_for
-from streamfleet.errors import TopologyError
+from streamfleet.errors import OptionError, TopologyError
 from streamfleet.processor.api import Processor
 from streamfleet.processor.timestamps import FailOnInvalidTimestamp
 from streamfleet.serdes.api import Serde
 from streamfleet.state.api import StateStore, StoreBuilder
+from streamfleet.state.record_buffer import RecordBufferBuilder
 from streamfleet.topology.nodes import (
     ProcessorNode,
     SinkNode,
@@ -53,6 +54,8 @@ class GraphNode(ABC):
     """True for a join that wants records with a null key (left joins): then no repartition above it may drop them."""
     grace_ms: int | None = None
     """Of the windows of a windowed aggregation: how long after its end a window still changes."""
+    is_versioned: bool | None = None
+    """Whether it is a table with history; None: as what it is made of."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -68,6 +71,16 @@ class GraphNode(ABC):
     def remove_child(self, child: GraphNode) -> None:
         self.children.remove(child)
         child.parents.remove(self)
+
+    @property
+    def has_versions(self) -> bool:
+        """Whether updates that come out of here may be out of order, and say so."""
+        if self.is_versioned is not None:
+            return self.is_versioned
+        return bool(self.parents) and all(parent.has_versions for parent in self.parents)
+
+    def settle_versions(self) -> None:
+        """Tell the operator whether its input has versions: then it must look at the order of updates."""
 
     def window_grace_ms(self, path: str = "") -> int:
         """The longest grace of the windowed aggregations above; every path upwards must lead to one."""
@@ -113,6 +126,7 @@ class TableSourceGraphNode(GraphNode):
         self.source = source
         self.operator = operator
         self.spec = spec
+        self.is_versioned = spec.is_versioned
 
     def write(self, topology: Topology, config: StreamsConfig | None) -> None:
         _add_source(topology, self.source)
@@ -169,9 +183,15 @@ class ProcessorGraphNode(GraphNode):
         super().__init__(name)
         self.operator = operator
         self.spec = spec
+        if spec is not None:
+            self.is_versioned = spec.is_versioned
         self.own_stores = own_stores
         self.builders = builders
         self.stores = stores
+
+    def settle_versions(self) -> None:
+        if hasattr(self.operator, "uses_versions"):
+            self.operator.uses_versions = any(parent.has_versions for parent in self.parents)
 
     def write(self, topology: Topology, config: StreamsConfig | None) -> None:
         topology.add_operator(self.name, self.operator, *self.parent_names)
@@ -186,11 +206,41 @@ class ProcessorGraphNode(GraphNode):
 
 
 class StreamTableJoinGraphNode(ProcessorGraphNode):
-    """A stream joined with a table or global table."""
+    """A stream joined with a table or global table; with grace, over a buffer of its own, if the table has enough history."""
 
-    def __init__(self, name: str, operator: Operator, stores: Sequence[str], *, left: bool) -> None:
-        super().__init__(name, operator, stores=stores)
+    def __init__(
+        self,
+        name: str,
+        operator: Operator,
+        stores: Sequence[str],
+        *,
+        left: bool,
+        buffer: RecordBufferBuilder | None = None,
+    ) -> None:
+        super().__init__(name, operator, stores=stores, builders=() if buffer is None else (buffer,))
         self.relaxes_null_keys = left
+        self.buffer = buffer
+
+    def write(self, topology: Topology, config: StreamsConfig | None) -> None:
+        super().write(topology, config)
+        if self.buffer is None:
+            return
+        for store in self.stores:
+            history_ms = getattr(topology.stores[store], "history_retention_ms", None)
+            if history_ms is None:
+                raise not_versioned(self.name)
+            if history_ms < self.buffer.grace_ms:
+                raise OptionError(
+                    f"join {self.name} waits {self.buffer.grace_ms} ms, but versioned store {store} remembers only {history_ms} ms",
+                    hint="raise the store's history_retention, or shorten the grace",
+                )
+
+
+def not_versioned(name: str) -> OptionError:
+    return OptionError(
+        f"join {name} has a grace period, but its table has no history",
+        hint="keep the table in a versioned store: materialized=Materialized(Stores.versioned_key_value(...))",
+    )
 
 
 class TableJoinGraphNode(GraphNode):
@@ -208,7 +258,13 @@ class TableJoinGraphNode(GraphNode):
         super().__init__(merge)
         self.merge_operator = merge_operator
         self.spec = spec
+        self.is_versioned = spec is not None and spec.is_versioned
         self.sides = (this_side, other_side)
+
+    def settle_versions(self) -> None:
+        versioned = {parent.name for parent in self.parents if parent.has_versions}
+        for _, operator, parent, _ in self.sides:
+            operator.uses_versions = parent in versioned  # type: ignore[attr-defined]  # a TableJoinOperator
 
     def write(self, topology: Topology, config: StreamsConfig | None) -> None:
         for name, operator, parent, _ in self.sides:
@@ -259,6 +315,19 @@ class StreamJoinGraphNode(GraphNode):
             topology.connect_processor_and_state_stores(name, opposite)
         if self.waiting is not None:
             topology.add_state_store(self.waiting.builder(config), *(name for name, *_ in self.sides))
+
+
+class SuppressGraphNode(ProcessorGraphNode):
+    """Updates held back. What is held back could not say any more whether it is out of order."""
+
+    is_versioned = False
+
+    def settle_versions(self) -> None:
+        if all(parent.has_versions for parent in self.parents):
+            raise TopologyError(
+                f"operator {self.name} suppresses a versioned table",
+                hint="suppress before the table is kept in a versioned store, or keep it in a plain one",
+            )
 
 
 class SinkGraphNode(GraphNode):
@@ -379,9 +448,21 @@ class StreamsGraph:
         """May be called again: every call writes everything."""
         self._merge_equal_sources()
         self._settle_null_keys()
+        for node in self._nodes():
+            node.settle_versions()
         self._write_nodes(topology, config)
         for group in self._copartitioned:
             topology.copartition({self._merged.get(name, name) for name in group})
+
+    def _nodes(self) -> Iterator[GraphNode]:
+        seen: set[int] = set()
+        waiting = [self.root]
+        while waiting:
+            node = waiting.pop()
+            if id(node) not in seen:
+                seen.add(id(node))
+                waiting += node.children
+                yield node
 
     def _write_nodes(self, topology: Topology, config: StreamsConfig | None) -> None:
         order = itertools.count()

@@ -15,6 +15,7 @@ from streamfleet.dsl.graph import (
     RepartitionGraphNode,
     SinkGraphNode,
     StreamTableJoinGraphNode,
+    not_versioned,
 )
 from streamfleet.dsl.grouped_stream import KGroupedStream
 from streamfleet.dsl.joining_store import StoreKind
@@ -28,10 +29,12 @@ from streamfleet.dsl.repartition import repartition_node
 from streamfleet.dsl.scope import BuilderScope, StreamLike
 from streamfleet.dsl.stream_join import join_streams
 from streamfleet.dsl.windows import JoinWindows
+from streamfleet.durations import Duration, duration_ms
 from streamfleet.errors import OptionError
 from streamfleet.processor.api import ProcessorSupplier
 from streamfleet.serdes.api import Serde
 from streamfleet.state.builders import Logging, WindowStoreBuilder
+from streamfleet.state.record_buffer import RecordBufferBuilder
 from streamfleet.topology.nodes import StreamPartitioner, TopicNameExtractor
 from streamfleet.topology.suppliers import check_supplier, stores_of
 
@@ -270,6 +273,7 @@ class KStream(StreamLike[K, V]):
         key_serde: Serde[K] | None = None,
         value_serde: Serde[V] | None = None,
         other_value_serde: Serde[VT] | None = None,
+        grace: Duration | None = None,
     ) -> KStream[K, V1]: ...
 
     @overload
@@ -306,8 +310,9 @@ class KStream(StreamLike[K, V]):
         """Join each record with the row of its key in a table, or with the records of another stream that are near in time.
         Records without partner give nothing.
 
-        With a GlobalKTable, `key_selector(key, value)` says which row. With a stream, `window` says what is near.
-        `joiner(left, right)` makes the result, or `joiner(key, left, right)` with `with_key=True`.
+        With a GlobalKTable, `key_selector(key, value)` says which row. A table in a versioned store is asked for what it held at
+        the record's time; with `grace` records wait that long for late updates of the table. With a stream, `window` says what is
+        near. `joiner(left, right)` makes the result, or `joiner(key, left, right)` with `with_key=True`.
         """
         return self._join("join", other, joiner, options, left=False)
 
@@ -322,6 +327,7 @@ class KStream(StreamLike[K, V]):
         key_serde: Serde[K] | None = None,
         value_serde: Serde[V] | None = None,
         other_value_serde: Serde[VT] | None = None,
+        grace: Duration | None = None,
     ) -> KStream[K, V1]: ...
 
     @overload
@@ -491,6 +497,7 @@ class KStream(StreamLike[K, V]):
         key_serde: Serde[Any] | None = None,
         value_serde: Serde[Any] | None = None,
         other_value_serde: Serde[Any] | None = None,
+        grace: Duration | None = None,
     ) -> KStream[K, Any]:
         """`other_value_serde` is accepted for symmetry: the table's own store has decided how its values are kept."""
         if name is not None:
@@ -500,11 +507,36 @@ class KStream(StreamLike[K, V]):
         prefix = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
         node_name = self._scope.names.node(name, prefix)
         view = table.view()
-        operator = StreamTableJoinOperator(view, own_key, joiner, left=left)
-        node = StreamTableJoinGraphNode(node_name, operator, view.stores, left=left)
+        buffer = None if grace is None else stream._join_buffer(node_name, name, table, grace, key_serde, value_serde)
+        operator = StreamTableJoinOperator(
+            view, own_key, joiner, left=left, buffer=None if buffer is None else buffer.name
+        )
+        node = StreamTableJoinGraphNode(node_name, operator, view.stores, left=left, buffer=buffer)
         self._scope.graph.add(stream._node, node)
         key_serde = key_serde or stream._key_serde
         return KStream(self._scope, node, node_name, sources, key_serde, None, needs_repartition=False)
+
+    def _join_buffer(
+        self,
+        node_name: str,
+        name: str | None,
+        table: KTable[K, Any],
+        grace: Duration,
+        key_serde: Serde[Any] | None,
+        value_serde: Serde[Any] | None,
+    ) -> RecordBufferBuilder:
+        if table._node.is_versioned is False:
+            raise not_versioned(node_name)
+        buffer = f"{node_name}-Buffer"
+        if name is None:
+            self._scope.names.unnamed["state store"].append(buffer)
+            self._scope.names.unnamed["changelog topic"].append(f"{buffer}-changelog")
+        return RecordBufferBuilder(
+            name=buffer,
+            grace_ms=duration_ms(grace, f"grace of join {node_name}"),
+            key_serde=key_serde or self._key_serde,
+            value_serde=value_serde or self._value_serde,
+        )
 
     def _join_global_table(
         self,

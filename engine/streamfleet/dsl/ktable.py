@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamfleet.dsl.foreign_key_join import TableJoined, join_by_foreign_key
 from streamfleet.dsl.functions import checked_function, joiner_with_key, with_key
-from streamfleet.dsl.graph import GraphNode, ProcessorGraphNode, TableJoinGraphNode
+from streamfleet.dsl.graph import GraphNode, ProcessorGraphNode, SuppressGraphNode, TableJoinGraphNode
 from streamfleet.dsl.grouped_table import KGroupedTable
 from streamfleet.dsl.materialized import Materialized, StoreSpec, chosen_materialized
 from streamfleet.dsl.operators.stateless import MapValuesOperator
@@ -18,7 +18,7 @@ from streamfleet.dsl.operators.table_map import TableFilterOperator, TableMapVal
 from streamfleet.dsl.operators.table_view import TableOperator, TableView
 from streamfleet.dsl.scope import BuilderScope, StreamLike
 from streamfleet.dsl.suppressed import Suppressed
-from streamfleet.errors import OptionError
+from streamfleet.errors import OptionError, TopologyError
 from streamfleet.processor.api import ValueTransformer
 from streamfleet.records import Change
 from streamfleet.serdes.api import Serde
@@ -149,6 +149,11 @@ class KTable(StreamLike[K, V]):
                 f"suppress needs a Suppressed, but was given {suppressed!r}",
                 hint="Suppressed.until_window_closes(...) or Suppressed.until_time_limit(...)",
             )
+        if self._node.is_versioned:
+            raise TopologyError(
+                "suppress was asked of a versioned table",
+                hint="suppress before the table is kept in a versioned store, or keep it in a plain one",
+            )
         names, logging = self._scope.names, suppressed.buffer.logging
         node_name = suppressed.name or names.generate("KTABLE-SUPPRESS-")
         is_final = suppressed.wait_ms is None
@@ -163,7 +168,7 @@ class KTable(StreamLike[K, V]):
         builder = ChangeBufferBuilder(
             name=store, key_serde=self._key_serde, value_serde=self._value_serde, logging=logging
         )
-        node = ProcessorGraphNode(node_name, operator, builders=(builder,))
+        node = SuppressGraphNode(node_name, operator, builders=(builder,))
         self._scope.graph.add(self._node, node)
         serdes = self._key_serde, self._value_serde
         return KTable(self._scope, node, node_name, self._sources, *serdes, operator, None)
@@ -302,6 +307,8 @@ class KTable(StreamLike[K, V]):
     ) -> KTable[K, Any]:
         node_name = self._scope.names.node(name, prefix)
         node = ProcessorGraphNode(node_name, operator, spec=spec, **connected)
+        if options is not None and spec is None:
+            node.is_versioned = False
         self._scope.graph.add(self._node, node)
         # The serdes of the options hold for what is read from this table, also where it is not kept.
         key_serde = self._key_serde if options is None else options.key_serde or self._key_serde

@@ -18,9 +18,15 @@ from streamfleet.errors import OptionError
 from streamfleet.serdes.api import Serde
 from streamfleet.state.api import StateStore, StoreBuilder
 from streamfleet.state.stores import KeyValueStoreBuilder, SessionStoreBuilder, Stores, WindowStoreBuilder
+from streamfleet.state.versioned_store import VersionedStoreBuilder
 
 StoreKind = Literal["rocksdb", "in_memory"]
-AnyStoreBuilder = KeyValueStoreBuilder[Any, Any] | WindowStoreBuilder[Any, Any] | SessionStoreBuilder[Any, Any]
+AnyStoreBuilder = (
+    KeyValueStoreBuilder[Any, Any]
+    | WindowStoreBuilder[Any, Any]
+    | SessionStoreBuilder[Any, Any]
+    | VersionedStoreBuilder
+)
 
 
 @dataclass(frozen=True, init=False)
@@ -84,6 +90,7 @@ class StoreSpec:
         self.key_serde = self._options.key_serde or key_serde
         self.value_serde = self._options.value_serde or value_serde
         self.is_materialized = True
+        self.is_versioned = isinstance(self._options.supplier, VersionedStoreBuilder)
         self._builder: AnyStoreBuilder | None = None
 
     @property
@@ -106,6 +113,8 @@ class StoreSpec:
         supplier = self._options.supplier
         if supplier is None:
             return Stores.timestamped_key_value(self.name, kind=kind)
+        if isinstance(supplier, VersionedStoreBuilder):
+            return supplier
         if not isinstance(supplier, KeyValueStoreBuilder):
             raise _wrong_supplier(supplier, "a key-value store", "Stores.key_value")
         return supplier.for_table()

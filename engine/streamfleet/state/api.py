@@ -8,9 +8,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, Self, TypeVar
 
-from streamfleet.records import Headers, RawRecord, RecordContext, ValueAndTimestamp, Windowed
+from streamfleet.records import Headers, RawRecord, RecordContext, ValueAndTimestamp, VersionedRecord, Windowed
 
 if TYPE_CHECKING:
     from streamfleet.ids import TaskId
@@ -242,6 +242,33 @@ class SessionStore(StateStore, Generic[K, V]):
 
     @abstractmethod
     def set_flush_listener(self, listener: FlushListener, *, send_old_values: bool) -> bool: ...
+
+
+class VersionedKeyValueStore(StateStore, Generic[K, V]):
+    """Key to its values over time, as far back as the store's history reaches."""
+
+    VALID_TO_UNDEFINED: Final = -1
+    """What `put` returns for the latest version of a key."""
+    NOT_PUT: Final = -(2**63)
+    """What it returns for one that is too old."""
+
+    @abstractmethod
+    def put(self, key: K, value: V | None, timestamp: int) -> int:
+        """Set what the key is from that time on, or with None that it is deleted. Returns until when that is so: the time of the
+        next version.
+        """
+
+    @abstractmethod
+    def delete(self, key: K, timestamp: int) -> VersionedRecord[V] | None:
+        """Delete from that time on; returns what was valid then."""
+
+    @abstractmethod
+    def get(self, key: K, as_of: int | None = None) -> VersionedRecord[V] | None:
+        """The latest version, or the one that was valid at some time."""
+
+    @abstractmethod
+    def versions(self, key: K, *, reverse: bool = False) -> Iterator[VersionedRecord[V]]:
+        """All versions that are known, the earliest first."""
 
 
 class StoreBuilder(Protocol[S_co]):

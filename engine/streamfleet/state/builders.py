@@ -44,7 +44,7 @@ class OwnStoreBuilder(Generic[K, V]):
     """The values have timestamps, but the rows do not: what is read from them has the timestamp -1."""
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        check_store_name(self.name)
         if self.kind not in get_args(StoreEngineKind):
             raise OptionError(
                 f"store {self.name} cannot be of kind {self.kind!r}",
@@ -236,7 +236,7 @@ def segment_interval_ms(kind: StoreEngineKind, retention_ms: int) -> int:
     return 1 if kind == "in_memory" else max(retention_ms // 2, MIN_SEGMENT_INTERVAL_MS)
 
 
-def _check_name(name: object) -> None:
+def check_store_name(name: object) -> None:
     if not isinstance(name, str):
         raise OptionError(f"a store's name must be text, got {name!r}", hint="give every store a name")
     if LEGAL_NAME.fullmatch(name) is None or len(name) > MAX_NAME_LENGTH:

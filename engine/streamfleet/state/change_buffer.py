@@ -107,7 +107,7 @@ class ChangeBuffer(TaskStore):
                 return
             raw = row[0][9:]
             (time,) = _TIME.unpack(row[0][1:9])
-            held = _decode(row[1])
+            held = decode_held(row[1])
             value_of = self._value_of
             emit(Eviction(self._codec.key_of(raw), Change(value_of(held.new), value_of(held.old)), held.context))
             self._remove(raw, time, held)
@@ -135,7 +135,7 @@ class ChangeBuffer(TaskStore):
                 (time,) = _TIME.unpack(record.value[-_TIME.size :])
                 self._rows.put(_BY_KEY + record.key, _TIME.pack(time))
                 self.min_time = min(self.min_time, time)
-                self._set(record.key, time, _decode(record.value), None)
+                self._set(record.key, time, decode_held(record.value), None)
 
     def flush_cache(self) -> None:
         """Changes are logged when caches are flushed, not later: also if the flush of a store before this one has failed. So the
@@ -156,7 +156,7 @@ class ChangeBuffer(TaskStore):
         if before is None:
             self.num_records += 1
         self.size_bytes += _size(raw, held) - (0 if before is None else _size(raw, before))
-        self._rows.put(_BY_TIME + _TIME.pack(time) + raw, _encode(held, time))
+        self._rows.put(_BY_TIME + _TIME.pack(time) + raw, encode_held(held, time))
 
     def _remove(self, raw: bytes, time: int, held: Held) -> None:
         self._rows.delete(_BY_TIME + _TIME.pack(time) + raw)
@@ -168,7 +168,7 @@ class ChangeBuffer(TaskStore):
     def _held(self, raw: bytes, time: int) -> Held:
         encoded = self._rows.get(_BY_TIME + _TIME.pack(time) + raw)
         assert encoded is not None
-        return _decode(encoded)
+        return decode_held(encoded)
 
     def _earliest(self) -> int:
         row = next(self._rows.scan(_BY_TIME, _AFTER_TIMES), None)
@@ -179,7 +179,7 @@ class ChangeBuffer(TaskStore):
         self.size_bytes = 0
         for key, encoded in self._rows.scan(_BY_TIME, _AFTER_TIMES):
             self.num_records += 1
-            self.size_bytes += _size(key[9:], _decode(encoded))
+            self.size_bytes += _size(key[9:], decode_held(encoded))
         self.min_time = self._earliest()
 
     def _value_of(self, data: bytes | None) -> Any:
@@ -264,7 +264,7 @@ def _size(raw: bytes, held: Held) -> int:
     return size + sum(len(name) + len(value or b"") for name, value in context.headers)
 
 
-def _encode(held: Held, time: int) -> bytes:
+def encode_held(held: Held, time: int) -> bytes:
     old = _LENGTH.pack(_SAME_AS_PRIOR) if held.old is not None and held.old == held.prior else _sized(held.old)
     return _encode_context(held.context) + _sized(held.prior) + old + _sized(held.new) + _TIME.pack(time)
 
@@ -286,7 +286,7 @@ def _sized(data: bytes | None) -> bytes:
     return _LENGTH.pack(_NULL) if data is None else _LENGTH.pack(len(data)) + data
 
 
-def _decode(encoded: bytes) -> Held:
+def decode_held(encoded: bytes) -> Held:
     reader = _Reader(encoded)
     timestamp, offset = reader.number(_TIME), reader.number(_TIME)
     topic = (reader.sized() or b"").decode()

@@ -11,21 +11,31 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
 
 from streamfleet.state.dirty_buffer import DirtyBuffer, Row
 from streamfleet.state.engine_rows import StoreFacts
+from streamfleet.state.prefixed_buffer import PrefixedBuffer
 
 _SEGMENT = struct.Struct(">q")
 _SEGMENT_SIZE = 8
 
 
-class Segments:
+BufferT = TypeVar("BufferT", DirtyBuffer, PrefixedBuffer)
+
+
+class Segments(Generic[BufferT]):
     """`drop` is called for each put into a segment that is gone."""
 
     def __init__(
-        self, buffer: DirtyBuffer, facts: StoreFacts, retention_ms: int, interval_ms: int, drop: Callable[[], None]
+        self,
+        buffer: BufferT,
+        facts: StoreFacts,
+        retention_ms: int,
+        interval_ms: int,
+        drop: Callable[[], None],
     ) -> None:
-        self.buffer = buffer
+        self.buffer: BufferT = buffer
         self._facts = facts
         self._retention_ms = retention_ms
         self._interval_ms = interval_ms

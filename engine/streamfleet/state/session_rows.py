@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streamfleet.durations import LONG_MAX
-from streamfleet.state.dirty_buffer import Row
+from streamfleet.state.dirty_buffer import DirtyBuffer, Row
 from streamfleet.state.raw_keys import SESSION_SUFFIX, is_between, pack_time, session_bounds
 from streamfleet.state.rows_api import SessionRows
 from streamfleet.state.segments import Segments
@@ -25,7 +25,7 @@ _AFTER_INDEX = b"\x02"
 class KeyFirstSessionRows(SessionRows):
     """The default."""
 
-    def __init__(self, segments: Segments) -> None:
+    def __init__(self, segments: Segments[DirtyBuffer]) -> None:
         self._segments = segments
         self.buffer = segments.buffer
 
@@ -86,7 +86,7 @@ class KeyFirstSessionRows(SessionRows):
 class TimeFirstSessionRows(SessionRows):
     """Ordered by time as well, so that ended sessions are found without visiting every key."""
 
-    def __init__(self, segments: Segments) -> None:
+    def __init__(self, segments: Segments[DirtyBuffer]) -> None:
         self._segments = segments
         self.buffer = segments.buffer
 

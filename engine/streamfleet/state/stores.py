@@ -9,6 +9,7 @@ from streamfleet.records import ValueAndTimestamp
 from streamfleet.serdes.api import Serde
 from streamfleet.state.api import StoreEngineKind
 from streamfleet.state.builders import KeyValueStoreBuilder, Logging, SessionStoreBuilder, WindowStoreBuilder
+from streamfleet.state.versioned_store import VersionedStoreBuilder, versioned_builder
 
 __all__ = ["KeyValueStoreBuilder", "SessionStoreBuilder", "Stores", "WindowStoreBuilder"]
 
@@ -128,6 +129,21 @@ class Stores:
             logging=logging,
         )
         return plain.timestamped()
+
+    @staticmethod
+    def versioned_key_value(
+        name: str,
+        history_retention: Duration,
+        *,
+        segment_interval: Duration | None = None,
+        key_serde: Serde[K] | None = None,
+        value_serde: Serde[V] | None = None,
+        logging: Logging = True,
+    ) -> VersionedStoreBuilder:
+        """Key to its values over time: a lookup can ask what was valid then. On disk, without cache."""
+        return versioned_builder(
+            name, history_retention, segment_interval, key_serde=key_serde, value_serde=value_serde, logging=logging
+        )
 
     @staticmethod
     def session(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streamfleet.durations import LONG_MAX
-from streamfleet.state.dirty_buffer import Row
+from streamfleet.state.dirty_buffer import DirtyBuffer, Row
 from streamfleet.state.raw_keys import WINDOW_SUFFIX, is_between, pack_time, window_start
 from streamfleet.state.rows_api import WindowRows
 from streamfleet.state.segments import Segments
@@ -29,7 +29,7 @@ _AFTER_INDEX = b"\x02"
 class KeyFirstWindowRows(WindowRows):
     """The default."""
 
-    def __init__(self, segments: Segments, *, retain_duplicates: bool) -> None:
+    def __init__(self, segments: Segments[DirtyBuffer], *, retain_duplicates: bool) -> None:
         self._segments = segments
         self.buffer = segments.buffer
         self._retain_duplicates = retain_duplicates
@@ -90,7 +90,7 @@ class KeyFirstWindowRows(WindowRows):
 class TimeFirstWindowRows(WindowRows):
     """Ordered by time. Rows are readable one millisecond longer, because a window is emitted when it is exactly that old."""
 
-    def __init__(self, segments: Segments, *, retain_duplicates: bool) -> None:
+    def __init__(self, segments: Segments[DirtyBuffer], *, retain_duplicates: bool) -> None:
         self._segments = segments
         self.buffer = segments.buffer
         self._retain_duplicates = retain_duplicates

@@ -10,9 +10,9 @@ from streamfleet.dsl.operators.table_view import (
     TableOperator,
     TableView,
     UpdateForwarder,
-    as_row,
     internal,
     store_view,
+    table_rows,
 )
 from streamfleet.processor.api import ProcessorContext
 from streamfleet.records import Change, Record
@@ -50,24 +50,25 @@ class _StreamAggregate(AnyProcessor):
 
     def init(self, context: ProcessorContext[Any, Any]) -> None:
         self.context = context
-        self._store = context.get_state_store(self._store_name)
-        self._forwarder = UpdateForwarder(context, self._store, send_old_values=self._send_old_values)
+        store = context.get_state_store(self._store_name)
+        self._rows = table_rows(store)
+        self._forwarder = UpdateForwarder(context, store, send_old_values=self._send_old_values)
 
     def process(self, record: Record[Any, Any]) -> None:
         key, value, timestamp = record.key, record.value, record.timestamp
         if key is None or value is None:
             internal(self.context).drop("null key or value")
             return
-        row = self._store.get(key)
+        row = self._rows.get(key)
         if row is None:
             old = self._initializer()
         else:
             old = row.value
             timestamp = max(timestamp, row.timestamp)
         new = self._aggregator(key, value, old)
-        self._store.put(key, as_row(new, timestamp))
-        if not self._forwarder.is_cached:
-            self._forwarder.forward(Record(key, Change(new, old), timestamp, record.headers))
+        is_latest = self._rows.put(key, new, timestamp)
+        if is_latest is not None and not self._forwarder.is_cached:
+            self._forwarder.forward(Record(key, Change(new, old, is_latest), timestamp, record.headers))
 
 
 def zero() -> int:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from streamfleet.dsl.operators.table_join import OUT_OF_ORDER
 from streamfleet.dsl.operators.table_view import AnyProcessor, TableView, internal, value_or_none
 from streamfleet.murmur3 import hash128
 from streamfleet.processor.api import ProcessorContext
@@ -31,7 +32,6 @@ ForeignKey = Callable[[Any, Any], Any]
 Joiner = Callable[[Any, Any, Any], Any]
 """f(key, primary value, foreign value) -> result"""
 
-OUT_OF_ORDER = "out-of-order update of a versioned table"
 _LENGTH_SIZE = 4
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streamfleet.dsl.operators.table_view import AnyProcessor, TableView, ValueGetter, internal, value_or_none
+from streamfleet.dsl.operators.table_view import AnyProcessor, Row, TableView, ValueGetter, internal, value_or_none
 from streamfleet.processor.api import ProcessorContext
-from streamfleet.records import Record
+from streamfleet.records import Record, RecordContext
+from streamfleet.state.record_buffer import HeldRecord, RecordBuffer
 
 KeySelector = Callable[[Any, Any], Any]
 Joiner = Callable[[Any, Any, Any], Any]
@@ -17,14 +18,20 @@ Joiner = Callable[[Any, Any, Any], Any]
 class StreamTableJoinOperator:
     """`select_key` says which row to look up; for a plain table it is the record's own key."""
 
-    def __init__(self, view: TableView, select_key: KeySelector, joiner: Joiner, *, left: bool) -> None:
+    def __init__(
+        self, view: TableView, select_key: KeySelector, joiner: Joiner, *, left: bool, buffer: str | None = None
+    ) -> None:
+        """`buffer` names the store of records that wait for the table, in a join with grace."""
         self._view = view
         self._select_key = select_key
         self._joiner = joiner
         self._left = left
+        self._buffer = buffer
 
     def __call__(self) -> AnyProcessor:
-        return _StreamTableJoin(self._view.make(), self._select_key, self._joiner, left=self._left)
+        if self._buffer is None:
+            return _StreamTableJoin(self._view.make(), self._select_key, self._joiner, left=self._left)
+        return _WaitingJoin(self._buffer, self._view.make(), self._select_key, self._joiner, left=self._left)
 
 
 class _StreamTableJoin(AnyProcessor):
@@ -37,19 +44,53 @@ class _StreamTableJoin(AnyProcessor):
     def init(self, context: ProcessorContext[Any, Any]) -> None:
         self.context = context
         self._table.init(internal(context))
+        self._is_versioned = self._table.is_versioned
 
     def process(self, record: Record[Any, Any]) -> None:
         key = self._select_key(record.key, record.value)
         if record.value is None or (key is None and not self._left):
             internal(self.context).drop("null join key or value")
             return
-        found = None if key is None else value_or_none(self._table.get(key))
+        self._join(record, key)
+
+    def _join(self, record: Record[Any, Any], key: Any) -> None:
+        found = None if key is None else value_or_none(self._row(key, record.timestamp))
         if found is not None or self._left:
             joined = self._joiner(record.key, record.value, found)
             self.context.forward(Record(record.key, joined, record.timestamp, record.headers))
 
+    def _row(self, key: Any, timestamp: int) -> Row | None:
+        """A table with history is asked for what it held at the time of the record."""
+        return self._table.get_as_of(key, timestamp) if self._is_versioned else self._table.get(key)
+
     def close(self) -> None:
         self._table.close()
+
+
+class _WaitingJoin(_StreamTableJoin):
+    """Joins a record when stream time has gone on by the grace: then the table should know what it held at that time."""
+
+    def __init__(self, buffer: str, table: ValueGetter, select_key: KeySelector, joiner: Joiner, *, left: bool) -> None:
+        super().__init__(table, select_key, joiner, left=left)
+        self._buffer_name = buffer
+
+    def init(self, context: ProcessorContext[Any, Any]) -> None:
+        super().init(context)
+        self._buffer: RecordBuffer = context.get_state_store(self._buffer_name)
+
+    def _join(self, record: Record[Any, Any], key: Any) -> None:
+        inside = internal(self.context)
+        context = inside.record_context or RecordContext(record.timestamp, -1, -1, "", record.headers)
+        if key is None or not self._buffer.put(record.key, record.value, context):
+            super()._join(record, key)  # nothing to wait for: without a key, or too late already
+            return
+        self._buffer.take_due(self._join_held)
+
+    def _join_held(self, held: HeldRecord) -> None:
+        context = held.context
+        record = Record(held.key, held.value, context.timestamp, context.headers)
+        with internal(self.context).as_record(context):
+            super()._join(record, self._select_key(held.key, held.value))
 
 
 def own_key(key: Any, _value: Any) -> Any:

@@ -14,8 +14,8 @@ from streamfleet.dsl.operators.table_view import (
     TableOperator,
     TableView,
     UpdateForwarder,
-    as_row,
     store_view,
+    table_rows,
     value_or_none,
 )
 from streamfleet.errors import StreamsError
@@ -30,21 +30,26 @@ Aggregator = Callable[[Any, Any, Any], Any]
 class TableRepartitionMapOperator:
     """Selects group and value for the old and the new row of a change."""
 
+    uses_versions = False
+
     def __init__(self, selector: Selector) -> None:
         self._selector = selector
 
     def __call__(self) -> AnyProcessor:
-        return _TableRepartitionMap(self._selector)
+        return _TableRepartitionMap(self._selector, uses_versions=self.uses_versions)
 
 
 class _TableRepartitionMap(AnyProcessor):
-    def __init__(self, selector: Selector) -> None:
+    def __init__(self, selector: Selector, *, uses_versions: bool) -> None:
         self._selector = selector
+        self._uses_versions = uses_versions
 
     def process(self, record: Record[Any, Change[Any]]) -> None:
         if record.key is None:
             raise StreamsError("the key of a grouped table is null", hint="a table never has such a row: report this")
         change = record.value
+        if self._uses_versions and not change.is_latest:
+            return
         new = self._selected(record.key, change.new)
         old = self._selected(record.key, change.old)
         if new is not None and old is not None and new[0] == old[0]:
@@ -112,13 +117,14 @@ class _TableAggregate(AnyProcessor):
 
     def init(self, context: ProcessorContext[Any, Any]) -> None:
         self.context = context
-        self._store = context.get_state_store(self._store_name)
-        self._forwarder = UpdateForwarder(context, self._store, send_old_values=self._send_old_values)
+        store = context.get_state_store(self._store_name)
+        self._rows = table_rows(store)
+        self._forwarder = UpdateForwarder(context, store, send_old_values=self._send_old_values)
 
     def process(self, record: Record[Any, Change[Any]]) -> None:
         if record.key is None:
             raise StreamsError(f"the group key of an aggregated table is null (store {self._store_name})")
-        row = self._store.get(record.key)
+        row = self._rows.get(record.key)
         old = value_or_none(row)
         change = record.value
         timestamp = record.timestamp
@@ -130,9 +136,10 @@ class _TableAggregate(AnyProcessor):
             if row is not None and (aggregate is not None or self._initializer is not None):
                 timestamp = max(record.timestamp, row.timestamp)
             aggregate = self._added(record.key, change.new, aggregate)
-        self._store.put(record.key, as_row(aggregate, timestamp))
-        result = Change(aggregate, old, change.is_latest)
-        self._forwarder.forward(Record(record.key, result, timestamp, record.headers))
+        is_latest = self._rows.put(record.key, aggregate, timestamp)
+        if is_latest is not None:
+            result = Change(aggregate, old, is_latest)
+            self._forwarder.forward(Record(record.key, result, timestamp, record.headers))
 
     def _added(self, key: Any, value: Any, aggregate: Any) -> Any:
         if aggregate is not None:

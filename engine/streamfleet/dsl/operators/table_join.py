@@ -19,6 +19,7 @@ from streamfleet.dsl.operators.table_view import (
     as_row,
     internal,
     store_view,
+    table_rows,
     value_or_none,
 )
 from streamfleet.processor.api import InternalProcessorContext, ProcessorContext
@@ -26,6 +27,8 @@ from streamfleet.records import NO_TIMESTAMP, Change, Record
 
 if TYPE_CHECKING:
     from streamfleet.dsl.ktable import KTable
+
+OUT_OF_ORDER = "out-of-order update of a versioned table"
 
 Joiner = Callable[[Any, Any, Any], Any]
 """f(key, value of this side, value of the other side) -> result"""
@@ -55,6 +58,8 @@ class JoinSide(enum.Enum):
 class TableJoinOperator(TableOperator):
     """One side of a join: joins updates of `this` with rows of `other`."""
 
+    uses_versions = False
+
     def __init__(self, this: KTable[Any, Any], other: KTable[Any, Any], joiner: Joiner, side: JoinSide) -> None:
         self._this = this
         self._other = other
@@ -64,7 +69,13 @@ class TableJoinOperator(TableOperator):
         self._other_view = other.view()
 
     def __call__(self) -> AnyProcessor:
-        return _TableJoin(self._other_view.make(), self._joiner, self._side, send_old_values=self.send_old_values)
+        return _TableJoin(
+            self._other_view.make(),
+            self._joiner,
+            self._side,
+            send_old_values=self.send_old_values,
+            uses_versions=self.uses_versions,
+        )
 
     def enable_sending_old_values(self, *, force: bool) -> bool:
         self._this.enable_sending_old_values(force=True)
@@ -81,7 +92,10 @@ class TableJoinOperator(TableOperator):
 
 
 class _TableJoin(AnyProcessor):
-    def __init__(self, other: ValueGetter, joiner: Joiner, side: JoinSide, *, send_old_values: bool) -> None:
+    def __init__(
+        self, other: ValueGetter, joiner: Joiner, side: JoinSide, *, send_old_values: bool, uses_versions: bool
+    ) -> None:
+        self._uses_versions = uses_versions
         self._other = other
         self._joiner = joiner
         self._side = side
@@ -94,6 +108,9 @@ class _TableJoin(AnyProcessor):
     def process(self, record: Record[Any, Change[Any]]) -> None:
         if record.key is None:
             internal(self.context).drop("null key")
+            return
+        if self._uses_versions and not record.value.is_latest:
+            internal(self.context).drop(OUT_OF_ORDER)
             return
         row = self._other.get(record.key)
         other = value_or_none(row)
@@ -172,10 +189,15 @@ class _TableJoinMerge(AnyProcessor):
 
     def init(self, context: ProcessorContext[Any, Any]) -> None:
         self.context = context
-        self._store = None if self._store_name is None else context.get_state_store(self._store_name)
-        self._forwarder = UpdateForwarder(context, self._store, send_old_values=self._send_old_values)
+        store = None if self._store_name is None else context.get_state_store(self._store_name)
+        self._rows = None if store is None else table_rows(store)
+        self._forwarder = UpdateForwarder(context, store, send_old_values=self._send_old_values)
 
     def process(self, record: Record[Any, Change[Any]]) -> None:
-        if self._store is not None:
-            self._store.put(record.key, as_row(record.value.new, record.timestamp))
-        self._forwarder.forward(record)
+        if self._rows is None:
+            self._forwarder.forward(record)
+            return
+        change = record.value
+        is_latest = self._rows.put(record.key, change.new, record.timestamp)
+        if is_latest is not None:
+            self._forwarder.forward(record.with_value(Change(change.new, change.old, is_latest)))

@@ -19,6 +19,7 @@ from streamfleet.dsl.operators.table_view import (
     as_row,
     internal,
     store_view,
+    table_rows,
     value_or_none,
 )
 from streamfleet.processor.api import InternalProcessorContext, ProcessorContext, ValueTransformer
@@ -56,6 +57,8 @@ class DerivedTableOperator(TableOperator):
 class TableFilterOperator(DerivedTableOperator):
     """Keeps the rows a predicate accepts. A row that is not accepted (any more) is forwarded as a delete."""
 
+    uses_versions = False
+
     def __init__(self, parent: KTable[Any, Any], predicate: Compute, negate: bool, store: str | None) -> None:
         super().__init__(parent, store)
         self._predicate = predicate
@@ -64,8 +67,10 @@ class TableFilterOperator(DerivedTableOperator):
         self.send_old_values = parent.enable_sending_old_values(force=False)
 
     def __call__(self) -> AnyProcessor:
+        # In a versioned table such a delete changes history, so it is known to somebody.
+        skips = self.send_old_values and not self.uses_versions
         return _DerivedTable(
-            self._compute, self._store, send_old_values=self.send_old_values, skip_unknown_deletes=self.send_old_values
+            self._compute, self._store, send_old_values=self.send_old_values, skip_unknown_deletes=skips
         )
 
     def _compute(self, key: Any, value: Any) -> Any:
@@ -107,8 +112,9 @@ class _DerivedTable(AnyProcessor):
 
     def init(self, context: ProcessorContext[Any, Any]) -> None:
         self.context = context
-        self._store = None if self._store_name is None else context.get_state_store(self._store_name)
-        self._forwarder = UpdateForwarder(context, self._store, send_old_values=self._send_old_values)
+        store = None if self._store_name is None else context.get_state_store(self._store_name)
+        self._rows = None if store is None else table_rows(store)
+        self._forwarder = UpdateForwarder(context, store, send_old_values=self._send_old_values)
 
     def process(self, record: Record[Any, Change[Any]]) -> None:
         change = record.value
@@ -116,14 +122,16 @@ class _DerivedTable(AnyProcessor):
         old = self._old_value(record.key, change)
         if self._skip_unknown_deletes and new is None and old is None:
             return
-        if self._store is not None:
-            self._store.put(record.key, as_row(new, record.timestamp))
-        self._forwarder.forward(record.with_value(Change(new, old, change.is_latest)))
+        is_latest: bool | None = change.is_latest
+        if self._rows is not None:
+            is_latest = self._rows.put(record.key, new, record.timestamp)
+        if is_latest is not None:
+            self._forwarder.forward(record.with_value(Change(new, old, is_latest)))
 
     def _old_value(self, key: Any, change: Change[Any]) -> Any:
         if not self._send_old_values:
             return None
-        return value_or_none(self._store.get(key)) if self._store is not None else self._compute(key, change.old)
+        return value_or_none(self._rows.get(key)) if self._rows is not None else self._compute(key, change.old)
 
 
 class _DerivedGetter(ValueGetter):
@@ -135,7 +143,16 @@ class _DerivedGetter(ValueGetter):
         self._parent.init(context)
 
     def get(self, key: Any) -> Row | None:
-        row = self._parent.get(key)
+        return self._derived(key, self._parent.get(key))
+
+    @property
+    def is_versioned(self) -> bool:
+        return self._parent.is_versioned
+
+    def get_as_of(self, key: Any, timestamp: int) -> Row | None:
+        return self._derived(key, self._parent.get_as_of(key, timestamp))
+
+    def _derived(self, key: Any, row: Row | None) -> Row | None:
         return None if row is None else as_row(self._compute(key, row.value), row.timestamp)
 
     def close(self) -> None:
@@ -186,7 +203,16 @@ class _TransformedGetter(ValueGetter):
         self._transformer.init(context.without_forward())
 
     def get(self, key: Any) -> Row | None:
-        row = self._parent.get(key)
+        return self._transformed(key, self._parent.get(key))
+
+    @property
+    def is_versioned(self) -> bool:
+        return self._parent.is_versioned
+
+    def get_as_of(self, key: Any, timestamp: int) -> Row | None:
+        return self._transformed(key, self._parent.get_as_of(key, timestamp))
+
+    def _transformed(self, key: Any, row: Row | None) -> Row | None:
         timestamp = NO_TIMESTAMP if row is None else row.timestamp
         with self._context.as_record(RecordContext(timestamp, -1, -1, "")):
             value = self._transformer.transform(key, value_or_none(row))

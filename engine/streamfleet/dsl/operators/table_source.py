@@ -10,9 +10,9 @@ from streamfleet.dsl.operators.table_view import (
     TableOperator,
     TableView,
     UpdateForwarder,
-    as_row,
     internal,
     store_view,
+    table_rows,
     value_or_none,
 )
 from streamfleet.processor.api import ProcessorContext
@@ -62,13 +62,15 @@ class _StoredSource(AnyProcessor):
 
     def init(self, context: ProcessorContext[Any, Any]) -> None:
         self.context = context
-        self._store = context.get_state_store(self._store_name)
-        self._forwarder = UpdateForwarder(context, self._store, send_old_values=self._send_old_values)
+        store = context.get_state_store(self._store_name)
+        self._rows = table_rows(store)
+        self._forwarder = UpdateForwarder(context, store, send_old_values=self._send_old_values)
 
     def process(self, record: Record[Any, Any]) -> None:
         if record.key is None:
             internal(self.context).drop("null key")
             return
-        old = value_or_none(self._store.get(record.key)) if self._send_old_values else None
-        self._store.put(record.key, as_row(record.value, record.timestamp))
-        self._forwarder.forward(record.with_value(Change(record.value, old)))
+        old = value_or_none(self._rows.get(record.key)) if self._send_old_values else None
+        is_latest = self._rows.put(record.key, record.value, record.timestamp)
+        if is_latest is not None:
+            self._forwarder.forward(record.with_value(Change(record.value, old, is_latest)))

@@ -13,6 +13,7 @@ from typing import Any
 
 from streamfleet.processor.api import InternalProcessorContext, Processor, ProcessorContext
 from streamfleet.records import Change, Record, ValueAndTimestamp
+from streamfleet.state.api import VersionedKeyValueStore
 
 AnyProcessor = Processor[Any, Any, Any, Any]
 Row = ValueAndTimestamp[Any]
@@ -26,6 +27,15 @@ class ValueGetter(ABC):
 
     @abstractmethod
     def get(self, key: Any) -> Row | None: ...
+
+    @property
+    def is_versioned(self) -> bool:
+        """Whether `get_as_of` works. Known after `init`."""
+        return False
+
+    def get_as_of(self, key: Any, timestamp: int) -> Row | None:
+        """What the table held at some time."""
+        raise NotImplementedError(f"{type(self).__name__} has no history")
 
     def close(self) -> None:
         """Most hold nothing."""
@@ -63,10 +73,19 @@ class StoreGetter(ValueGetter):
         self._name = store
 
     def init(self, context: InternalProcessorContext) -> None:
-        self.get = context.get_state_store(self._name).get  # type: ignore[method-assign]
+        self._store = context.get_state_store(self._name)
+        self.get = self._store.get  # type: ignore[method-assign]
 
     def get(self, key: Any) -> Row | None:
         raise RuntimeError(f"store {self._name} is read before the processor is initialised")
+
+    @property
+    def is_versioned(self) -> bool:
+        return isinstance(self._store, VersionedKeyValueStore)
+
+    def get_as_of(self, key: Any, timestamp: int) -> Row | None:
+        row: Row | None = self._store.get(key, timestamp)
+        return row
 
 
 class WindowStoreGetter(ValueGetter):
@@ -99,6 +118,31 @@ class SessionStoreGetter(ValueGetter):
 
 def store_view(store: str) -> TableView:
     return TableView((store,), lambda: StoreGetter(store))
+
+
+class TableRows:
+    """The store of a table as its operator writes it."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.get = store.get
+
+    def put(self, key: Any, value: Any, timestamp: int) -> bool | None:
+        """True: it is the newest of its key; False: it changed only history; None: it was too old even for that."""
+        self._store.put(key, as_row(value, timestamp))
+        return True
+
+
+class VersionedTableRows(TableRows):
+    def put(self, key: Any, value: Any, timestamp: int) -> bool | None:
+        valid_to = self._store.put(key, value, timestamp)
+        if valid_to == VersionedKeyValueStore.NOT_PUT:
+            return None
+        return bool(valid_to == VersionedKeyValueStore.VALID_TO_UNDEFINED)
+
+
+def table_rows(store: Any) -> TableRows:
+    return VersionedTableRows(store) if isinstance(store, VersionedKeyValueStore) else TableRows(store)
 
 
 class UpdateForwarder:
