@@ -1,7 +1,8 @@
 """The topology as the broker is told it: it plans the tasks and creates the internal topics, so it has to know both.
 
 Pure; `group_topology` is called when an app with `group.protocol=streams` is put together. Everything is sorted, because the broker
-compares what members send field by field, and the order in which a topology was written must not make two of one.
+compares what members send field by field, and the order in which a topology was written must not make two of one. Only co-partition
+groups have the order of Java's sets (java_sets.py): so members of Java Kafka Streams may be in the same group.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 
 from streamfleet.config import StreamsConfig
 from streamfleet.errors import ConfigError
+from streamfleet.kafka.streams_group.java_sets import hash_of, hash_of_set, in_set_order
 from streamfleet.topology.nodes import SourceNode
 from streamfleet.topology.plan import SubTopologyPlan, TopologyPlan
 from streamfleet.topology.topology import Topology
@@ -92,12 +94,24 @@ class _Converter:
     def _copartition_groups(
         self, sources: tuple[str, ...], repartition: tuple[str, ...]
     ) -> tuple[CopartitionGroup, ...]:
-        groups = set()
+        known = {*sources, *repartition}
+        return tuple(
+            (_positions(sources, group), _positions(repartition, group))
+            for group in self._joined_groups()
+            if known.issuperset(group)
+        )
+
+    def _joined_groups(self) -> list[tuple[str, ...]]:
+        """Topics that must have the same number of partitions. Groups that share a topic become one, as the original does it."""
+        groups: dict[str, dict[str, None]] = {}
         for nodes in self._topology.copartitioned:
-            topics = {topic for name in nodes for topic in self._topics_of(name)}
-            if topics <= {*sources, *repartition}:
-                groups.add((_positions(sources, topics), _positions(repartition, topics)))
-        return tuple(sorted(groups))
+            sources = in_set_order(sorted(nodes), hash_of, made_for=len(nodes))
+            topics = in_set_order((topic for name in sources for topic in self._topics_of(name)), hash_of)
+            group = next((groups[topic] for topic in topics if topic in groups), {})
+            group.update(dict.fromkeys(topics))
+            groups.update(dict.fromkeys(topics, group))
+        ordered = [tuple(in_set_order(group, hash_of)) for group in groups.values()]
+        return in_set_order(ordered, hash_of_set, made_for=len(ordered))
 
     def _topics_of(self, source: str) -> list[str]:
         node = self._topology.nodes[source]
@@ -108,5 +122,5 @@ class _Converter:
         return self._topology.topic_name(topic, self._config.application_id)
 
 
-def _positions(topics: tuple[str, ...], chosen: set[str]) -> tuple[int, ...]:
-    return tuple(position for position, topic in enumerate(topics) if topic in chosen)
+def _positions(topics: tuple[str, ...], chosen: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(topics.index(topic) for topic in chosen if topic in topics)

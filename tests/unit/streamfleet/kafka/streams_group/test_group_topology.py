@@ -87,3 +87,22 @@ def test_patterns_are_refused():
     builder.stream(re.compile("in-.*")).to("out")
     with pytest.raises(sf.ConfigError, match=r"'in-\.\*'.*classic"):
         converted(builder, {"in-1": 1})
+
+
+def test_joined_topics_are_told_in_the_order_that_java_tells_them():
+    """Java Kafka Streams sends them in the order of a hash set, and the broker compares lists."""
+    left, right = "interop-91f035a7-left", "interop-91f035a7-right"
+    builder = sf.StreamsBuilder()
+    builder.table(left, store="left").join(builder.table(right, store="right"), lambda one, other: one)
+    [part] = converted(builder, {left: 3, right: 3}).sub_topologies
+    assert part.source_topics == (left, right)
+    assert part.copartition_groups == (((1, 0), ()),)
+
+
+def test_joins_that_share_a_topic_are_told_as_one_group():
+    builder = sf.StreamsBuilder()
+    a, b, c = (builder.table(topic, store=topic) for topic in "abc")
+    a.join(b, lambda one, other: one)
+    a.join(c, lambda one, other: one)
+    [part] = converted(builder, dict.fromkeys("abc", 3)).sub_topologies
+    assert part.copartition_groups == (((0, 1, 2), ()),)
