@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -18,12 +19,16 @@ from tests.interop.topologies import INPUTS, OUTPUTS
 from streamfleet import ids
 from streamfleet.kafka.connection import TcpConnector
 from streamfleet.kafka.coordinator import CoordinatorLine
+from streamfleet.kafka.error_codes import ErrorCode
 from streamfleet.kafka.group_admin import KafkaGroupAdmin
 from streamfleet.kafka.offset_client import OffsetClient
 from streamfleet.kafka.patience import MonotonicClock
+from streamfleet.kafka.streams_group.describe import describe
+from streamfleet.kafka.streams_group.group_settings import set_group_settings
 from streamfleet.task.offsets import CommittedOffset
 
 SECONDS = 90
+CLOCK = MonotonicClock()
 
 
 class Result(NamedTuple):
@@ -62,12 +67,30 @@ class App:
             "heartbeat.interval.ms": 500,
             "__emit.interval.ms.kstreams.windowed.aggregation__": 0,
         } | {name.replace("_", "."): value for name, value in settings.items()}
+        if settings.get("group_protocol") == "streams":
+            self._heartbeat_often()
         # Silent: they outlive the broker by a moment, and would complain about it.
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         self._producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
         topics = [NewTopic(self.topic(name), PARTITIONS, 1) for name in (*INPUTS[topology], *OUTPUTS[topology])]
         for future in self._admin.create_topics(topics).values():
             future.result(SECONDS)
+
+    def _heartbeat_often(self) -> None:
+        """In a streams group the broker has these settings, and its heartbeats of 5 s make every move of a task take two."""
+        for name in ("session.timeout.ms", "heartbeat.interval.ms"):
+            del self._settings[name]
+        with self._line() as line:
+            call = set_group_settings(self.name, {"streams.heartbeat.interval.ms": "500"})
+            assert line.ask(call, CLOCK.now_ms() + SECONDS * 1000).code is ErrorCode.NONE
+
+    @contextmanager
+    def _line(self) -> Iterator[CoordinatorLine]:
+        line = CoordinatorLine(TcpConnector({"bootstrap.servers": self._bootstrap}, CLOCK), CLOCK, self.name)
+        try:
+            yield line
+        finally:
+            line.close()
 
     def topic(self, name: str) -> str:
         return f"{self.name}-{name}"
@@ -91,6 +114,16 @@ class App:
     def settings(self, state: str | None = None) -> dict[str, object]:
         directory = self._directory / (state or uuid.uuid4().hex)
         return self._settings | {"state.dir": directory}
+
+    def wait_until_shared(self, members: int) -> None:
+        """Until so many members of a streams group have tasks, and none is left to move."""
+
+        def is_shared() -> bool:
+            found = line.ask(describe(self.name), CLOCK.now_ms() + SECONDS * 1000).members
+            return len(found) == members and all(m.tasks.active and m.tasks == m.target for m in found)
+
+        with self._line() as line:
+            wait_for(is_shared, f"{members} members of {self.name} to have their tasks")
 
     def run(self, side: Side, records: Iterable[Input], state: str | None = None) -> None:
         """Give the app to a side until everything is processed, and take it away again."""
@@ -148,15 +181,9 @@ class App:
     def committed(self, topics: Iterable[str] | None = None) -> dict[ids.TopicPartition, CommittedOffset]:
         """Offsets with what is written beside them; of all inputs, unless topics are named."""
         chosen = topics or [*map(self.topic, INPUTS[self.topology]), *self.internal_topics("-repartition")]
-        clock = MonotonicClock()
-        line = CoordinatorLine(TcpConnector({"bootstrap.servers": self._bootstrap}, clock), clock, self.name)
-        client = OffsetClient(self.name, line, clock)
-        try:
-            found = client.committed(
-                [ids.TopicPartition(topic, n) for topic in chosen for n in range(PARTITIONS)], SECONDS * 1000
-            )
-        finally:
-            client.close()
+        partitions = [ids.TopicPartition(topic, n) for topic in chosen for n in range(PARTITIONS)]
+        with self._line() as line:
+            found = OffsetClient(self.name, line, CLOCK).committed(partitions, SECONDS * 1000)
         return {p: CommittedOffset.parse(committed.offset, committed.metadata) for p, committed in found.items()}
 
     def results(self) -> dict[str, list[list[Result]]]:
@@ -212,6 +239,11 @@ def wait_for(condition: Callable[[], bool], what: str, seconds: float = SECONDS)
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds} s in vain for {what}"
         time.sleep(0.02)
+
+
+def newest_values(results: Iterable[Result]) -> dict[bytes | None, bytes]:
+    """What a table of the topic holds."""
+    return {key: value for key, value in {r.key: r.value for r in results}.items() if value is not None}
 
 
 def _result(message: Message) -> Result:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.interop.app import App, times_of
+from tests.interop.app import App, newest_values, times_of
 from tests.interop.inputs import phases
 from tests.interop.oracle import expected_results
 from tests.interop.topologies import NAMES
@@ -75,8 +75,3 @@ def test_results_that_caches_hold_back_are_written_before_the_app_changes_hands(
         for results, uncached in zip(app.results()["out"], full, strict=True):
             assert len(results) < len(uncached)
             assert newest_values(results) == newest_values(uncached)
-
-
-def newest_values(results):
-    """What a table of the topic holds."""
-    return {key: value for key, value in {r.key: r.value for r in results}.items() if value is not None}
