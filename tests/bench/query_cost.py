@@ -148,7 +148,8 @@ def wait_until_processed(streams: sf.KafkaStreams, records: int) -> None:
 
 
 def prepare(bootstrap: str, records: int) -> None:
-    for future in AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(TOPIC, 1, 1)]).values():
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_topics([NewTopic(TOPIC, 1, 1)]).values():
         future.result(30)
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "queue.buffering.max.messages": 200_000})
     for number in range(records):

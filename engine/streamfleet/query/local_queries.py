@@ -159,10 +159,11 @@ def _read(
         return QueryResult.failed(
             FailureReason.UNKNOWN_QUERY_TYPE, f"store {request.store} is of a kind of its own, which knows no queries"
         )
-    if partition is not None and not position.covers(request.position_bound, partition):
+    if not position.covers(request.position_bound, partition):
+        what = "" if partition is None else f"partition {partition} of "
         return QueryResult.failed(
             FailureReason.NOT_UP_TO_BOUND,
-            f"partition {partition} of store {request.store} is at {dict(position.offsets)}, "
+            f"{what}store {request.store} is at {dict(position.offsets)}, "
             f"not yet at {dict(request.position_bound.offsets)}",
             position,
         )

@@ -29,11 +29,13 @@ class Position:
     def is_empty(self) -> bool:
         return not self.offsets
 
-    def covers(self, bound: Position, partition: int) -> bool:
-        """Whether this position of a partition's state is at, or after, what the bound says about that partition."""
+    def covers(self, bound: Position, partition: int | None = None) -> bool:
+        """Whether this position is at, or after, what the bound says about a partition; None: about all of them."""
         for topic, wanted in bound.offsets.items():
-            if partition in wanted and self.offsets.get(topic, {}).get(partition, -1) < wanted[partition]:
-                return False
+            reached = self.offsets.get(topic, {})
+            for number, offset in wanted.items():
+                if partition in (None, number) and reached.get(number, -1) < offset:
+                    return False
         return True
 
     def merged(self, other: Position) -> Position:

@@ -80,13 +80,15 @@ class QueryPages:
             return self._refusal(HTTPStatus.SERVICE_UNAVAILABLE, "not_running", str(error), headers=RETRY_AFTER)
 
     def _in_slot(self, queries: AppQueries, question: Question, request: Request) -> Answer:
-        is_scan = question.partition is None
+        is_scan = question.key is None
         slots = self._scan_slots if is_scan else self._slots
         if not slots.acquire(blocking=False):
             raise TooManyQueriesError("as many queries as can be are being answered", hint="ask again later")
         try:
             if question.query is None:
                 return self._owner(queries, question)
+            if question.place.sub_topology is None:
+                return self._global(queries, question)
             return (self._scan if is_scan else self._one)(queries, question, request)
         finally:
             slots.release()
@@ -106,7 +108,8 @@ class QueryPages:
         rows = QueryRows(queries.catalogue, question.place)
         content: dict[str, Any] = {"store": question.place.name, "partition": question.partition}
         content |= self._freshness(result)
-        content["key"] = rows.key(question.key)
+        if question.key is not None:
+            content["key"] = rows.key(question.key)
         if isinstance(result.value, list):
             content |= {"rows": rows.rows(question.query, result.value, question.key), "complete": result.is_complete}
         elif result.value is None:
@@ -152,8 +155,6 @@ class QueryPages:
     # all partitions
 
     def _scan(self, queries: AppQueries, question: Question, request: Request) -> Answer:
-        if question.place.sub_topology is None:
-            return self._global(queries, question)
         wanted = question.partitions or tuple(range(question.place.partitions))
         results = queries.run(_request(question, wanted)).partitions
         for result in results.values():

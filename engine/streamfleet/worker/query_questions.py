@@ -81,8 +81,21 @@ def parse_question(request: Request, catalogue: StoreCatalogue) -> Question:
     parameters = _parameters(request.query, allowed | _OPTIONS) if request.query else {}
     key = _key(catalogue, place, parts[2]) if shape[1] == 3 else None
     question = make(catalogue, place, key, parameters)
-    partition = catalogue.partition_of(store, key) if key is not None and place.partitions else None
-    return msgspec.structs.replace(question, key=key, partition=partition, **_options(parameters))
+    options = _options(parameters)
+    partition = None
+    if key is not None and place.partitions:
+        chosen = _only(options.pop("partitions", None))
+        partition = catalogue.partition_of(store, key) if chosen is None else chosen
+    return msgspec.structs.replace(question, key=key, partition=partition, **options)
+
+
+def _only(partitions: tuple[int, ...] | None) -> int | None:
+    """The partition of a key that did not get there by Kafka's own partitioner, as the caller says."""
+    if partitions is None:
+        return None
+    if len(partitions) != 1:
+        raise _bad("a key is in one partition")
+    return partitions[0]
 
 
 Make = Callable[[StoreCatalogue, StorePlace, Any, Mapping[str, str]], Question]

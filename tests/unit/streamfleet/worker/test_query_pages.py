@@ -7,8 +7,14 @@ from urllib.parse import quote
 
 import pytest
 
+import streamfleet as sf
 from streamfleet.assignment.snapshot import Plan
 from streamfleet.errors import StoreUnavailableError
+from streamfleet.metrics import Metrics
+from streamfleet.query.store_catalogue import StorePlace
+from streamfleet.records import RawRecord
+from streamfleet.task.global_task import GlobalTask
+from streamfleet.task.store_engines import StoreEngines
 from streamfleet.testing.manual_clock import ManualClock
 from streamfleet.worker import query_pages
 from streamfleet.worker.http_messages import Request, json_answer
@@ -124,6 +130,41 @@ def test_a_key_that_is_not_there_is_404_with_the_position_that_knows(worker):
     partition = say(worker, "alice")
     status, body = worker.json("/query/counts/key/alice?isolation=read_committed")
     assert (status, body["code"], body["partition"]) == (404, "key_not_found", partition)
+
+
+def test_a_key_that_another_partitioner_placed_is_found_where_the_caller_says(worker):
+    usual = worker.app.queries.catalogue.partition_of("counts", "alice")
+    other = (usual + 1) % 3
+    worker.app.work("counts", other, "words", "alice", "x", 0)
+    assert worker.json("/query/counts/key/alice")[0] == 404
+    assert worker.json(f"/query/counts/key/alice?partitions={other}")[1]["value"] == 1
+    assert worker.json("/query/counts/key/alice?partitions=0,1")[0] == 400
+
+
+def test_a_global_store_is_answered_by_every_worker(worker, tmp_path):
+    text = {"key_serde": sf.serdes.string(), "value_serde": sf.serdes.string()}
+    builder = sf.StreamsBuilder()
+    builder.global_table("rates", store="rates", **text)
+    topology = builder.build()
+    engines = StoreEngines(tmp_path / "global")
+    entries = tuple(topology.global_stores.values())
+    task = GlobalTask(entries, worker.app.config, clock=ManualClock(0), engines=engines, metrics=Metrics())
+    task.initialize()
+    task.update(RawRecord("rates", 0, 4, 7, b"eur", b"1.5"))
+    task.flush()
+    place = StorePlace("rates", topology.global_stores["rates"].builder, "app-rates-changelog", None, None, 0)
+    queries = worker.app.queries
+    queries.catalogue._places["rates"] = place
+    queries._local._global_stores = task.committed_stores
+    status, body = worker.json("/query/rates/key/eur")
+    assert (status, body["value"], body["timestamp"], body["partition"]) == (200, "1.5", 7, None)
+    assert (body["active"], body["position"]) == (True, {"rates": {"0": 4}})
+    assert worker.json("/query/rates/range")[1]["rows"] == [{"key": "eur", "value": "1.5", "timestamp": 7}]
+    assert worker.json("/query/rates/key/usd")[0] == 404
+    assert worker.json('/query/rates/key/eur?position={"rates":{"0":5}}')[1]["code"] == "not_up_to_bound"
+    assert worker.json("/query/rates/owner/eur")[1] == {"store": "rates", "global": True}
+    task.close()
+    assert worker.json("/query/rates/key/eur")[0] == 503
 
 
 def test_keys_are_percent_encoded(worker):
