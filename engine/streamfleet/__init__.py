@@ -6,6 +6,7 @@ bytes and values            serdes                                              
 reading state from outside  KeyQuery, RangeQuery, ..., StateQueryRequest, QueryResult        (query/)
 settings and errors         StreamsConfig, StreamsError and its tree                         (config.py, errors.py)
 for tools                   check_setting, is_secret (worker/), assignment: who would run which task
+who runs which task         streamfleet.assignment: assign, Snapshot, TaskAssignor           (assignment/)
 trying it without a broker  streamfleet.testing.TopologyTestDriver                           (testing/)
 """
 

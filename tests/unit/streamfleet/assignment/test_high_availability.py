@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.streamfleet.assignment.simulated_cluster import Cluster, Process
@@ -169,6 +170,23 @@ def test_processes_that_stopped_in_turn_have_their_own_tasks_when_all_are_back()
     group.stop_in_turn()
     group.settle()
     assert group.active_places() == before
+
+
+@pytest.mark.parametrize(("tasks", "processes", "standbys"), [(40, 4, 0), (40, 4, 1), (400, 20, 0), (400, 20, 1)])
+def test_one_more_process_moves_only_its_share_and_each_task_once(tasks, processes, standbys):
+    wide = SubTopologyInfo("wide", {"wide": tasks}, True, ("log",))
+    names = [f"p{number:02}" for number in range(processes)]
+    group = Cluster((wide,), [Process(name) for name in names], num_standby_replicas=standbys)
+    group.settle()
+    group.processes["new"] = Process("new")
+    share, moves, rounds = tasks // (processes + 1), 0, 0
+    while rounds == 0 or group.probe_ms() is not None:
+        before = group.active_places()
+        group.settle()
+        moves += sum(before[task] != name for task, name in group.active_places().items())
+        rounds += 1
+    assert moves == share
+    assert rounds <= -(-share // 2) * (1 + standbys) + 1
 
 
 def test_a_process_with_more_threads_gets_more():
