@@ -13,9 +13,16 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, TopicCollection
+from confluent_kafka import OFFSET_INVALID, IsolationLevel, KafkaError, TopicCollection
 from confluent_kafka import TopicPartition as Partition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigResource,
+    ListOffsetsResultInfo,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.broker_patience import BrokerPatience
@@ -130,7 +137,7 @@ class KafkaAdmin:
 
         def attempt(left_ms: int) -> dict[TopicPartition, int]:
             futures = self._client.list_offsets(wanted, isolation_level=isolation, request_timeout=_seconds(left_ms))
-            return {partition: info.offset for partition, info in _by_partition(doing, futures).items()}
+            return _answered(doing, _by_partition(doing, futures))
 
         return self._ask(doing, attempt) if wanted else {}
 
@@ -142,7 +149,7 @@ class KafkaAdmin:
         def attempt(left_ms: int) -> dict[TopicPartition, int]:
             asked = {Partition(partition.topic, partition.partition): spec for partition in wanted}
             futures = self._client.list_offsets(asked, request_timeout=_seconds(left_ms))
-            return {partition: info.offset for partition, info in _by_partition(doing, futures).items()}
+            return _answered(doing, _by_partition(doing, futures))
 
         found = self._ask(doing, attempt) if wanted else {}
         later = [partition for partition, offset in found.items() if offset < 0]  # nothing is that young
@@ -224,6 +231,16 @@ def _by_partition(doing: str, futures: Mapping[Partition, Future[T]]) -> dict[To
         )
         for partition, future in futures.items()
     }
+
+
+def _answered(doing: str, found: Mapping[TopicPartition, ListOffsetsResultInfo]) -> dict[TopicPartition, int]:
+    """The offsets. A broker that dies with the request under way is no error to librdkafka: it answers with no offset, and whoever
+    takes that for the end of a changelog takes an empty store for a complete one.
+    """
+    for partition, info in found.items():
+        if info.offset == OFFSET_INVALID:
+            raise BrokerUnavailableError(f"{doing} failed: no answer about {partition}", code="_TRANSPORT")
+    return {partition: info.offset for partition, info in found.items()}
 
 
 def _about_partition(error: KafkaError, doing: str) -> Exception:
