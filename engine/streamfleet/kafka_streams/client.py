@@ -291,7 +291,8 @@ class KafkaStreams:
             raise TimeoutError(f"the app is {self._state.value} after {timeout_seconds:g} s")
 
     def close(self, timeout_seconds: float = 30.0, *, leave_group: bool = False) -> bool:
-        """Commit, close the tasks, leave the group. False if a thread did not stop in time. Static members keep their place in the
+        """Commit, close the tasks, leave the group. False if a thread did not stop in time; `failure`, and the state ERROR, tell of
+        one that could not be closed. Static members keep their place in the
         group, so that a restart finds its tasks; with `leave_group` they give it up, and others take the tasks over at once.
         """
         if self._state is ClientState.CREATED:
@@ -303,6 +304,8 @@ class KafkaStreams:
         stopped = self._threads.join(timeout_seconds)
         if stopped:
             self._release()
+        for failure in [driver.close_failure for driver in self._threads.drivers if driver.close_failure is not None]:
+            self._end(failure)
         if self._state is ClientState.PENDING_SHUTDOWN:
             self._transition_to(ClientState.NOT_RUNNING)
         elif self._state is ClientState.PENDING_ERROR:

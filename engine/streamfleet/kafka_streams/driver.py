@@ -44,6 +44,8 @@ class ThreadDriver:
         self._on_failure = on_failure
         self._stopping = threading.Event()
         self._group_failure: Exception | None = None
+        self.close_failure: Exception | None = None
+        """What went wrong when it was told to stop."""
         self._wake = parts.wake
         self._updater = parts.updater
         self._updater_wake = parts.updater_wake
@@ -80,9 +82,9 @@ class ThreadDriver:
                 self._check_group()
                 self.thread.run_once()
                 self._on_step()
-            self.thread.stop()
+            self._stop()
         except ApplicationShutdownError as error:
-            self.thread.stop()
+            self._stop()
             self._on_failure(error).finish()
         except Exception as error:
             try:
@@ -93,6 +95,14 @@ class ThreadDriver:
                 after.finish()
         finally:
             self._membership.close()  # this thread's own connections; the group's are closed when it is over
+
+    def _stop(self) -> None:
+        try:
+            self.thread.stop()
+        except Exception as error:
+            log.exception("stream thread could not be closed", thread=self.thread.name)
+            self.close_failure = error
+            self._close_failed(announce=False)
 
     def _close_failed(self, *, announce: bool) -> None:
         try:

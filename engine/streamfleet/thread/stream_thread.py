@@ -62,6 +62,7 @@ LOST_TRANSACTION = (
 )
 """The producer or its transaction is gone, and with it what was sent; whether the tasks are still ours, the group will say."""
 BROKER_AWAY = (BrokerUnavailableError, GroupTimeoutError)
+PASSING = (*LOST_TRANSACTION, *BROKER_AWAY, CommitDeferredError, DiskFullError, StoreDamagedError, TaskMigratedError)
 
 
 class StreamThread(Generic[ReportT, PlanT]):
@@ -345,14 +346,17 @@ class StreamThread(Generic[ReportT, PlanT]):
     # the end
 
     def stop(self) -> None:
-        """Commit, close the tasks, leave the group."""
+        """Commit, close the tasks, leave the group. Raises, when all that is done, what would have been an error before, too."""
         if self.phase is ThreadPhase.DEAD:
             return
         self.gate.close()
+        failure: StreamsError | None = None
         if self.phase is not ThreadPhase.CREATED:
             self._transition_to(ThreadPhase.STOPPING)
-            self._close_tasks()
+            failure = self._close_tasks()
         self._close_clients()
+        if failure is not None:
+            raise failure
 
     def announce_shutdown(self) -> None:
         """Tell all members of the group to stop: the request travels with the next rebalance. Tasks are dropped first."""
@@ -371,21 +375,27 @@ class StreamThread(Generic[ReportT, PlanT]):
 
     def fail(self) -> None:
         """Close without committing: something went wrong that a commit would make permanent."""
+        if self.phase is ThreadPhase.DEAD:
+            return
         self.gate.close()
-        if self.phase not in (ThreadPhase.CREATED, ThreadPhase.STOPPING, ThreadPhase.DEAD):
+        if self.phase not in (ThreadPhase.CREATED, ThreadPhase.STOPPING):
             self._transition_to(ThreadPhase.STOPPING)
         try:
             self.tasks.drop_all()
         finally:
             self._close_clients()  # or the group would take this member for alive
 
-    def _close_tasks(self) -> None:
+    def _close_tasks(self) -> StreamsError | None:
+        """What went wrong, but for what a running thread gets over by itself: the next owner goes on at the last commit."""
+        failure: StreamsError | None = None
         try:
             if self._membership.can_commit():
                 self.tasks.release(list(self.tasks.tasks))
         except StreamsError as error:
             log.warning("tasks could not be closed cleanly", thread=self.name, error=str(error))
+            failure = None if isinstance(error, PASSING) else error
         self.tasks.drop_all()
+        return failure
 
     def _close_clients(self) -> None:
         self._membership.leave("shutdown", static_too=self.leaves_for_good)
