@@ -137,9 +137,17 @@ class ExactlyOnceCommit:
         self._failpoints.hit("before_end_txn")
         producer.commit(TIMEOUT_MS)
         if self._has_offsets and not has_sent:
-            self._offsets.end_transaction(producer.identity, commit=True)
+            self._end_by_group(producer)
         self._has_offsets = False
         self._failpoints.hit("after_end_txn")
+
+    def _end_by_group(self, producer: TransactionalProducer) -> None:
+        try:
+            self._offsets.end_transaction(producer.identity, commit=True)
+        except StreamsError:
+            self._has_offsets = False
+            self._drop()  # its own transaction is over; this one may still end, late, and must not meet the next
+            raise
 
     def abort(self) -> None:
         """Abort, and if that fails too, leave it to the next owner of the transactional id."""

@@ -15,10 +15,12 @@ from typing import Any
 
 import structlog
 
+from streamfleet.errors import StreamsError
 from streamfleet.kafka.address import Address
+from streamfleet.kafka.client_errors import UnknownTransactionOutcomeError
 from streamfleet.kafka.connection import Connection, Connector
 from streamfleet.kafka.error_codes import COORDINATOR_AWAY, NOT_ALLOWED, ErrorCode
-from streamfleet.kafka.errors import AuthorizationError, GroupError, GroupTimeoutError, UnknownOutcomeError
+from streamfleet.kafka.errors import AuthorizationError, GroupTimeoutError
 from streamfleet.kafka.group_messages import CoordinatorKind, find_coordinator
 from streamfleet.kafka.patience import PatientClock
 from streamfleet.kafka.wire import AnswerT, Call
@@ -123,8 +125,9 @@ class CoordinatorLine:
                 if answer is not None:
                     return answer
                 if self._in_doubt and not self.sent and not may_resend:
-                    raise UnknownOutcomeError(
+                    raise UnknownTransactionOutcomeError(
                         f"the connection broke after {call.name} was sent: {self.last_failure}",
+                        code="NETWORK_EXCEPTION",
                         hint="discard the producer: a late arrival could end its next transaction",
                     )
                 if self._clock.now_ms() >= deadline_ms:
@@ -133,7 +136,7 @@ class CoordinatorLine:
                         + (f" ({self.last_failure})" if self.last_failure else ""),
                         hint="is the broker reachable and the cluster healthy?",
                     )
-        except GroupError:
+        except StreamsError:
             self.cancel()
             raise
 

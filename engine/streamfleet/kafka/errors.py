@@ -4,12 +4,10 @@ StreamsError
 └── GroupError                      something about the group or its coordinator
     ├── TaskMigratedError           this member no longer owns its tasks: drop them uncommitted, rejoin
     ├── CommitDeferredError         a rebalance is between JoinGroup and SyncGroup: commit after the next Assigned
-    ├── ProducerFencedError         another producer took the transactional id: discard this producer
     ├── TransactionAbortableError   the transaction cannot be committed: abort it, the producer lives on
     ├── OffsetRejectedError         the broker refused an offset that no retry will make good
     ├── GroupTimeoutError           no answer in time: ask again (reads), or treat as unknown (writes)
     │   └── UnstableOffsetError     ... because a transaction with these offsets is still open
-    ├── UnknownOutcomeError         the connection broke after EndTxn was sent: discard the producer
     └── GroupFatalError             fix something and restart
         ├── AuthenticationError     wrong credentials, mechanism or certificate
         ├── AuthorizationError      an ACL is missing
@@ -17,6 +15,8 @@ StreamsError
         ├── TopologyRefusedError    the group was founded with another topology
         ├── GroupTopicsError        the broker cannot plan for the group: topics are missing, or not what they must be
         └── MalformedGroupDataError bytes that would wedge the group were not sent, or could not be read
+
+What is wrong with a producer, whoever finds out, is in client_errors.py: FencedProducerError, UnknownTransactionOutcomeError.
 """
 
 from __future__ import annotations
@@ -40,10 +40,6 @@ class CommitDeferredError(GroupError):
     """A commit now would be refused although the tasks are still ours."""
 
 
-class ProducerFencedError(GroupError):
-    """The producer id and epoch are not the current ones of their transactional id."""
-
-
 class TransactionAbortableError(GroupError):
     """Offsets could not be added to the transaction."""
 
@@ -58,10 +54,6 @@ class GroupTimeoutError(GroupError, TimeoutError):
 
 class UnstableOffsetError(GroupTimeoutError):
     """Committed offsets could not be read because a transaction that writes them did not end in time."""
-
-
-class UnknownOutcomeError(GroupError):
-    """A transaction's end was asked for, and nobody knows whether it happened."""
 
 
 class GroupFatalError(GroupError):

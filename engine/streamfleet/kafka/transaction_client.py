@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from streamfleet.errors import StreamsError
 from streamfleet.ids import TopicPartition
+from streamfleet.kafka.client_errors import FencedProducerError, UnknownTransactionOutcomeError
 from streamfleet.kafka.coordinator import CoordinatorLine
 from streamfleet.kafka.error_codes import NOT_ALLOWED, PRODUCER_GONE, ErrorCode
 from streamfleet.kafka.errors import (
     AuthorizationError,
-    GroupError,
     GroupTimeoutError,
     OffsetRejectedError,
-    ProducerFencedError,
     TransactionAbortableError,
 )
 from streamfleet.kafka.group_messages import ConsumerGroupMetadata, CoordinatorKind
@@ -72,16 +72,19 @@ class TransactionClient:
         answer = self._ask(self._group_line, txn_offset_commit(producer, metadata, offsets), deadline_ms)
         if answer.code is ErrorCode.NONE:
             return
-        refused = commit_error(answer)
+        refused: StreamsError = commit_error(answer)
         if isinstance(refused, OffsetRejectedError):
             refused = _transaction_error(answer.code, producer.transactional_id)
         raise refused
 
     def end(self, producer: ProducerIdentity, *, commit: bool, timeout_ms: int) -> None:
-        """End a transaction in which nothing was produced. UnknownOutcomeError: nobody knows whether it ended."""
+        """End a transaction in which nothing was produced. UnknownTransactionOutcomeError: nobody knows whether it ended."""
         deadline_ms = self._clock.now_ms() + timeout_ms
         line = self._line_of(producer.transactional_id)
-        answer = self._ask(line, end_txn(producer, commit=commit), deadline_ms, may_resend=False)
+        try:
+            answer = self._ask(line, end_txn(producer, commit=commit), deadline_ms, may_resend=False)
+        except GroupTimeoutError as error:
+            raise UnknownTransactionOutcomeError(error.fact, code="REQUEST_TIMED_OUT", hint=error.hint) from error
         if answer.code is not ErrorCode.NONE:
             raise _transaction_error(answer.code, producer.transactional_id)
 
@@ -123,10 +126,12 @@ class TransactionClient:
             self._clock.pause_ms(CONCURRENT_PAUSE_MS)
 
 
-def _transaction_error(code: ErrorCode, transactional_id: str) -> GroupError:
+def _transaction_error(code: ErrorCode, transactional_id: str) -> StreamsError:
     if code in PRODUCER_GONE:
-        return ProducerFencedError(
-            f"the producer of {transactional_id} is fenced ({code.name})", hint="discard it and make a new one"
+        return FencedProducerError(
+            f"the producer of {transactional_id} is fenced ({code.name})",
+            code=code.name,
+            hint="discard it and make a new one",
         )
     if code in NOT_ALLOWED:
         return AuthorizationError(

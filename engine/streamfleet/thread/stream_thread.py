@@ -26,10 +26,8 @@ from streamfleet.kafka.client_errors import (
 from streamfleet.kafka.errors import (
     CommitDeferredError,
     GroupTimeoutError,
-    ProducerFencedError,
     TaskMigratedError,
     TransactionAbortableError,
-    UnknownOutcomeError,
 )
 from streamfleet.kafka.group_events import Assigned, Event, Fatal, Lost, Rebalancing
 from streamfleet.kafka.group_protocol import PlanT, ReportT
@@ -54,11 +52,9 @@ FENCE_TIMEOUT_MS = 10_000
 ANNOUNCE_TIMEOUT_MS = 10_000
 ANNOUNCE_WAIT_MS = 20
 LOST_TRANSACTION = (
-    ProducerFencedError,
     ProducerLostError,
     TransactionAbortableError,
     TransactionAbortRequiredError,
-    UnknownOutcomeError,
 )
 """The producer or its transaction is gone, and with it what was sent; whether the tasks are still ours, the group will say."""
 BROKER_AWAY = (BrokerUnavailableError, GroupTimeoutError)

@@ -24,7 +24,8 @@ from tests.integration.streamfleet.kafka.group_actors import (
 )
 
 from streamfleet.ids import TopicPartition
-from streamfleet.kafka.errors import ProducerFencedError, TaskMigratedError, UnstableOffsetError
+from streamfleet.kafka.client_errors import FencedProducerError
+from streamfleet.kafka.errors import TaskMigratedError, UnstableOffsetError
 from streamfleet.kafka.group_events import Lost
 from streamfleet.kafka.offset_messages import CommittedOffset
 from streamfleet.ports import ProducerIdentity
@@ -139,7 +140,7 @@ def test_the_transaction_of_a_dead_owner_is_ended_by_fencing_its_id(broker, topi
     assert committed(thread, topic) == CommittedOffset(20)
     assert CLOCK.now_ms() - began_ms < 3_000  # not the transaction's time-out of a minute
 
-    with pytest.raises(ProducerFencedError, match="discard it"):
+    with pytest.raises(FencedProducerError, match="discard it"):
         thread.membership.txn_commit_offsets(dead.identity, {row: CommittedOffset(24)}, TIMEOUT_MS)
     with pytest.raises(ck.KafkaException):
         dead.client.commit_transaction(20)

@@ -136,6 +136,18 @@ def test_a_transaction_with_offsets_only_is_ended_by_the_group_client(journal):
     assert journal[-3:] == ["commit", "end commit", "rows"]
 
 
+def test_a_producer_whose_offsets_end_unknown_is_not_used_again(journal):
+    commit, task, _ = exactly_once(journal, sends=False)
+    journal.fails_at = "end commit"
+    with pytest.raises(StreamsError):
+        commit.commit([task])
+    assert journal[-2:] == ["end commit", "close"] and "rows" not in journal
+    journal.fails_at = None
+    journal.clear()
+    commit.commit([task])
+    assert journal[:2] == ["init", "begin"], "a new one takes over the transactional id, which ends what was left open"
+
+
 @pytest.mark.parametrize("step", ["prepare", "flush", "offsets", "commit"])
 def test_no_row_is_written_when_anything_before_it_fails(journal, step):
     commit, task, _ = exactly_once(journal)

@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 from tests.unit.streamfleet.kafka.scripted_coordinator import COORDINATOR, SILENCE, HandClock, ScriptedCoordinator
 
+from streamfleet.kafka.client_errors import UnknownTransactionOutcomeError
 from streamfleet.kafka.coordinator import CoordinatorLine, RetrySettings
 from streamfleet.kafka.error_codes import ErrorCode
-from streamfleet.kafka.errors import AuthenticationError, AuthorizationError, GroupTimeoutError, UnknownOutcomeError
+from streamfleet.kafka.errors import AuthenticationError, AuthorizationError, GroupTimeoutError
 from streamfleet.kafka.group_messages import (
     ConsumerGroupMetadata,
     CoordinatorAnswer,
@@ -136,9 +137,10 @@ def test_the_answer_to_a_cancelled_call_never_meets_another(broker, line):
 
 def test_a_call_that_must_not_be_repeated_is_in_doubt_when_the_connection_breaks(broker, line):
     broker.script("Heartbeat", ConnectionResetError("gone"))
-    with pytest.raises(UnknownOutcomeError, match="discard the producer"):
+    with pytest.raises(UnknownTransactionOutcomeError, match="discard the producer"):
         line.ask(CALL, broker.clock.now_ms() + 1_000, may_resend=False)
     assert len(broker.sent("Heartbeat")) == 1
+    assert not line.busy, "the next call would find this one still in hand"
 
 
 def test_such_a_call_is_repeated_if_the_coordinator_said_it_did_nothing(broker, line):

@@ -4,16 +4,15 @@ import pytest
 from tests.unit.streamfleet.kafka.scripted_coordinator import HandClock, ScriptedCoordinator
 
 from streamfleet.ids import TopicPartition
+from streamfleet.kafka.client_errors import FencedProducerError, UnknownTransactionOutcomeError
 from streamfleet.kafka.coordinator import CoordinatorLine
 from streamfleet.kafka.error_codes import ErrorCode
 from streamfleet.kafka.errors import (
     AuthorizationError,
     GroupTimeoutError,
     OffsetRejectedError,
-    ProducerFencedError,
     TaskMigratedError,
     TransactionAbortableError,
-    UnknownOutcomeError,
 )
 from streamfleet.kafka.group_messages import ConsumerGroupMetadata, PlainAnswer
 from streamfleet.kafka.offset_messages import CommittedOffset, PartitionCodes
@@ -76,9 +75,9 @@ def test_that_wait_ends_at_the_deadline(broker, client):
 @pytest.mark.parametrize(
     ("code", "error"),
     [
-        (ErrorCode.PRODUCER_FENCED, ProducerFencedError),
-        (ErrorCode.INVALID_PRODUCER_EPOCH, ProducerFencedError),
-        (ErrorCode.INVALID_PRODUCER_ID_MAPPING, ProducerFencedError),
+        (ErrorCode.PRODUCER_FENCED, FencedProducerError),
+        (ErrorCode.INVALID_PRODUCER_EPOCH, FencedProducerError),
+        (ErrorCode.INVALID_PRODUCER_ID_MAPPING, FencedProducerError),
         (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, AuthorizationError),
         (ErrorCode.INVALID_TXN_STATE, TransactionAbortableError),
     ],
@@ -100,7 +99,7 @@ def test_a_refused_producer_says_what_to_do_next(broker, client, code, error):
         (ErrorCode.ILLEGAL_GENERATION, TaskMigratedError),
         (ErrorCode.UNKNOWN_MEMBER_ID, TaskMigratedError),
         (ErrorCode.FENCED_INSTANCE_ID, TaskMigratedError),
-        (ErrorCode.INVALID_PRODUCER_EPOCH, ProducerFencedError),
+        (ErrorCode.INVALID_PRODUCER_EPOCH, FencedProducerError),
         (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, TransactionAbortableError),
     ],
 )
@@ -125,9 +124,16 @@ def test_a_lost_connection_while_adding_offsets_is_mended(broker, client):
 
 def test_the_end_of_a_transaction_is_never_sent_twice(broker, client):
     broker.script("EndTxn", ConnectionResetError("gone"))
-    with pytest.raises(UnknownOutcomeError):
+    with pytest.raises(UnknownTransactionOutcomeError):
         client.end(PRODUCER, commit=True, timeout_ms=1_000)
     assert names(broker) == ["EndTxn"]
+
+
+def test_an_end_that_waits_in_vain_has_an_unknown_outcome(broker, client):
+    for _ in range(1000):
+        broker.script("EndTxn", PlainAnswer(ErrorCode.CONCURRENT_TRANSACTIONS))
+    with pytest.raises(UnknownTransactionOutcomeError, match="in vain"):
+        client.end(PRODUCER, commit=True, timeout_ms=1_000)
 
 
 def test_fencing_raises_the_epoch_of_the_id_and_waits_until_its_markers_are_written(broker, client):
