@@ -11,7 +11,7 @@ class ExitCode(enum.IntEnum):
     CLEAN = 0
     """Asked to stop: committed, closed, left the group."""
     FAILED = 1
-    """The app could not start, or ended by itself; the reason was told."""
+    """The app could not start, ended by itself, or could not be closed in good order; the reason was told."""
     MISUSED = 2
     """The command or the configuration is wrong: starting again changes nothing."""
     DIRTY = 143
