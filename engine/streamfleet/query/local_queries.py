@@ -145,7 +145,7 @@ def _read_current(task: StreamTask | None, task_id: TaskId, request: StateQueryR
         return _not_present(task_id)
     store = task.stores.get(request.store)
     view = store.current_view() if isinstance(store, OwnStore) else None
-    return _read(view, task.position(), request, task_id.partition)
+    return _read(view, task.position_of(request.store), request, task_id.partition)
 
 
 def _read(

@@ -28,6 +28,7 @@ from streamfleet.state.committed_stores import CommittedStores
 from streamfleet.state.store_caches import StoreCaches
 from streamfleet.state.task_state import TaskState
 from streamfleet.task import restoration
+from streamfleet.task.held_back import stores_behind_caches
 from streamfleet.task.offsets import CommittedOffset
 from streamfleet.task.partition_group import LagOf, PartitionGroup
 from streamfleet.task.phases import TaskPhase, checked_transition, require
@@ -95,6 +96,7 @@ class StreamTask:
         self._next_offsets: dict[TopicPartition, int] = {}
         self._consumed: set[TopicPartition] = set()
         self._has_uncommitted_work = False
+        self._behind_caches: frozenset[str] | None = None
 
     def _queue(self, partition: TopicPartition, source: SourceNode) -> RecordQueue:
         deserializer = RecordDeserializer(source, self._context, self._context.handlers.deserialization)
@@ -336,6 +338,14 @@ class StreamTask:
     def position(self) -> dict[TopicPartition, int]:
         """Offset of the last record of each input that is part of the state: all up to it are, none after it."""
         return {partition: offset - 1 for partition, offset in self._next_offsets.items() if offset > 0}
+
+    def position_of(self, store: str) -> Mapping[TopicPartition, int]:
+        """As far as a store surely is: with the last commit, if results on their way to it may be held back by a cache."""
+        if self._behind_caches is None:
+            self._behind_caches = stores_behind_caches(self._topology)
+        if store not in self._behind_caches or self._state is None:
+            return self.position()
+        return self._state.committed.position or {}
 
     @property
     def committed_stores(self) -> CommittedStores | None:

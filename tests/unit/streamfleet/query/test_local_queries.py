@@ -210,6 +210,24 @@ def test_a_bound_is_met_by_what_was_processed_or_committed(app):
     assert one(app, "counts", sf.KeyQuery("a"), position_bound=bound, isolation=COMMITTED).result == 1
 
 
+def test_a_store_behind_the_cache_of_another_does_not_claim_what_is_held_back(new_app):
+    text = {"key_serde": sf.serdes.string(), "value_serde": sf.serdes.string()}
+    builder = sf.StreamsBuilder()
+    table = builder.table("puts", materialized=sf.Materialized("first", caching=True), **text)
+    table.filter(lambda key, value: True, materialized=sf.Materialized("second", caching=False, **text))
+    app = new_app(topology=builder.build(), inputs={"puts": 1})
+    task_id = app.place("second").task(0)
+    app.open(task_id)
+    offset = app.work("second", 0, "puts", "a", "1", 5)
+    bound = sf.Position({"puts": {0: offset}})
+    assert one(app, "first", sf.KeyQuery("a"), position_bound=bound).result == "1"
+    assert one(app, "second", sf.KeyQuery("a")).result is None
+    assert one(app, "second", sf.KeyQuery("a"), position_bound=bound).failure is sf.FailureReason.NOT_UP_TO_BOUND
+    app.commit(task_id)
+    assert one(app, "second", sf.KeyQuery("a"), position_bound=bound).result == "1"
+    app.close_all()
+
+
 def test_the_position_of_an_answer_is_a_bound_for_the_next(app):
     say(app, "a")
     first = ask(app, "counts", sf.KeyQuery("a"))
