@@ -8,6 +8,7 @@ import pytest
 import streamfleet as sf
 from streamfleet.changelog.progress import UpdateKind
 from streamfleet.ids import TaskId
+from streamfleet.thread.stream_thread import StreamThread
 from streamfleet.thread.warm_up_watch import FIRST_PAUSE_MS, WarmUpWatch
 
 
@@ -63,3 +64,35 @@ def test_other_warm_ups_are_asked_for_at_once(watch):
 def test_it_can_be_switched_off():
     watch = WarmUpWatch(sf.StreamsConfig(application_id="app", probing_when_caught_up=False))
     assert not watch.is_due(warm(0), 0)
+
+
+# what the StreamThread makes of it
+
+
+def thread(num_standby_replicas=1, has_lost_state=False, is_due=False):
+    asked = []
+    tasks = SimpleNamespace(has_lost_state=has_lost_state, standbys=None)
+    return asked, SimpleNamespace(
+        name="app-0",
+        tasks=tasks,
+        _config=sf.StreamsConfig(application_id="app", num_standby_replicas=num_standby_replicas),
+        _membership=SimpleNamespace(enforce_rebalance=asked.append),
+        _warm_ups=SimpleNamespace(is_due=lambda standbys, now_ms: is_due),
+        _clock=SimpleNamespace(now_ms=lambda: 0),
+    )
+
+
+def test_lost_state_of_an_active_task_is_a_reason_to_rebalance_once_if_there_are_standbys():
+    asked, member = thread(has_lost_state=True)
+    StreamThread._ask_for_rebalance(member)
+    StreamThread._ask_for_rebalance(member)
+    assert asked == ["state of an active task was lost, a standby may be nearer"]
+    asked, member = thread(num_standby_replicas=0, has_lost_state=True)
+    StreamThread._ask_for_rebalance(member)
+    assert asked == [] and not member.tasks.has_lost_state
+
+
+def test_warm_ups_that_have_caught_up_are_a_reason_to_rebalance():
+    asked, member = thread(is_due=True)
+    StreamThread._ask_for_rebalance(member)
+    assert asked == ["warm-ups have caught up"]
