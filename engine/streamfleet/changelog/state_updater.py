@@ -143,6 +143,10 @@ class StateUpdater:
         if not self.is_stepped_elsewhere:
             self.run_once()
 
+    @property
+    def is_closing(self) -> bool:
+        return self._mailbox.is_closing
+
     # --- what the updater's thread calls ---
 
     def run_once(self) -> int:

@@ -130,7 +130,8 @@ class ThreadDriver:
                     self._updater_wake.wait(wait_ms / 1000)
                     self._updater_wake.clear()
         except Exception as error:
-            log.exception("state updater failed", thread=self.thread.name)
+            if not self._updater.is_closing:  # it may have asked an absent broker until the clients were gone
+                log.exception("state updater failed", thread=self.thread.name)
             self._updater.is_stepped_elsewhere = False
             self._updater.fail(error)
 
