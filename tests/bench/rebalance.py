@@ -1,9 +1,10 @@
 """How long a group takes to rebalance: `make bench`. Heartbeats decide it, since a member hears of a rebalance by one.
 
-Memberships of the engine on a broker of its own, their StreamThreads played by hand: no restoring, no user code. Two members share
-six tasks; a third comes, and has its share after two steps (give up, take over). Then one member of the three calls for a
-rebalance, and all have the new plan after one step. `shipped` is with the shorter heartbeats between two steps that the engine
-has, `plain` without; beside them what a bare client took that did nothing but speak the protocol, on an idle machine.
+Memberships of the engine on a broker of its own, their StreamThreads played by hand and all stepped in turn by one thread: no
+restoring, no user code. Two members share six tasks; a third comes, and has its share after two steps (give up, take over). Then
+one member of the three calls for a rebalance, and all have the new plan after one step. `shipped` is with the shorter heartbeats
+between two steps that the engine has, `plain` without; beside them what a bare client took that did nothing but speak the
+protocol, on an idle machine.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ REPEATS = 5
 
 def main() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    print(f"{'heartbeat':>12}{'third member in, ms':>40}{'enforced, ms':>26}", flush=True)
-    print(f"{'ms':>12}{'shipped':>14}{'plain':>12}{'bare client':>14}{'here':>12}{'bare client':>14}", flush=True)
     with temporary_cluster(nodes=1) as cluster:
         bootstrap = cluster.bootstrap_servers
         connect, topic = connector(bootstrap), create_topic(bootstrap, TASKS)
+        print(f"{'heartbeat':>12}{'third member in, ms':>40}{'enforced, ms':>26}", flush=True)
+        print(f"{'ms':>12}{'shipped':>14}{'plain':>12}{'bare client':>14}{'here':>12}{'bare client':>14}", flush=True)
         measure(connect, topic, 50, GroupSettings.follow_up_heartbeat_ms)  # the first group waits for the offsets topic
         for interval_ms, (bare_in, bare_enforced) in BARE_CLIENT_MS.items():
             repeats = range(REPEATS if interval_ms <= SHORT_MS else 1)
