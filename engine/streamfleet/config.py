@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from streamfleet.config_streams_group import refuse_ignored
-from streamfleet.config_values import client_tags, host_and_port, tag_names, task_assignor
+from streamfleet.config_values import OPTIMIZATIONS, client_tags, host_and_port, optimization, tag_names, task_assignor
 from streamfleet.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -174,8 +174,10 @@ class StreamsConfig:
         "ensure.explicit.internal.resource.naming", False, _boolean
     )
     """True: refuse a topology in which a store, changelog or repartition topic has a generated name."""
-    topology_optimization: Literal["none"] = _setting("topology.optimization", "none", _one_of("none"))
-    """Rewriting of the topology before it is built."""
+    topology_optimization: str = _setting("topology.optimization", "none", optimization)
+    """Rewriting of the topology before it is built: `none`, `all`, or some of `reuse.ktable.source.topics`,
+    `merge.repartition.topics` and `single.store.self.join`, separated by commas. It renames internal topics: changing it is a new
+    start of the state."""
     topic_overrides: Mapping[str, str] = field(default_factory=dict)
     """Settings of all internal topics, from names that begin with `topic.`."""
 
@@ -315,6 +317,13 @@ class StreamsConfig:
     def query_isolation_level(self) -> str:
         by_guarantee = "read_committed" if self.is_exactly_once else "read_uncommitted"
         return self.default_query_isolation_level or by_guarantee
+
+    @property
+    def optimizations(self) -> frozenset[str]:
+        """The names of those that were chosen."""
+        if self.topology_optimization == "all":
+            return frozenset(OPTIMIZATIONS)
+        return frozenset(self.topology_optimization.split(",")) - {"none"}
 
     @property
     def effective_commit_interval_ms(self) -> int:

@@ -14,6 +14,17 @@ MAX_TAG_VALUE = 30
 MAX_PORT = 65_535
 
 
+OPTIMIZATIONS = ("reuse.ktable.source.topics", "merge.repartition.topics", "single.store.self.join")
+
+
+def optimization(value: Any) -> str:
+    """`none`, `all`, or some of the optimizations, separated by commas."""
+    words = [word.strip() for word in str(value).split(",")]
+    if words not in (["none"], ["all"]) and not set(words) <= set(OPTIMIZATIONS):
+        raise ValueError(f"expected none, all, or some of {', '.join(OPTIMIZATIONS)}")
+    return ",".join(words)
+
+
 def host_and_port(value: Any) -> str | None:
     """`host:port`, with brackets around an IPv6 address."""
     if value is None:

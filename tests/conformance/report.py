@@ -1,4 +1,4 @@
-"""Prints results for people: progress as they come in, then failures, deviations, what is later, table and totals."""
+"""Prints results for people: progress as they come in, then failures, deviations, table and totals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from tests.conformance.results import Result, Verdict
 from tests.conformance.scenario import Level
 
-_MARKS = {Verdict.PASSED: ".", Verdict.FAILED: "F", Verdict.DEVIATING: "d", Verdict.LATER: "-"}
+_MARKS = {Verdict.PASSED: ".", Verdict.FAILED: "F", Verdict.DEVIATING: "d"}
 _SHOWN_DIFFERENCES = 3
 _SHOWN_WIDTH = 300
 
@@ -37,7 +37,6 @@ def write(results: Sequence[Result], out: TextIO, *, verbose: bool) -> None:
     for result in results:
         if result.verdict is Verdict.DEVIATING:
             out.write(f"\ndeviates on purpose: {result.name}\n  {result.note}\n")
-    out.writelines(f"{line}\n" for line in _later(results))
     out.writelines(f"{line}\n" for line in _table(results))
     out.writelines(f"{line}\n" for line in _totals(results))
 
@@ -62,13 +61,6 @@ def _failure(result: Result, *, verbose: bool) -> Iterator[str]:
 def _value(value: Any, *, verbose: bool) -> str:
     shown = value if isinstance(value, str) else repr(value)
     return shown if verbose or len(shown) <= _SHOWN_WIDTH else f"{shown[:_SHOWN_WIDTH]}..."
-
-
-def _later(results: Sequence[Result]) -> Iterator[str]:
-    later = [result for result in results if result.verdict is Verdict.LATER]
-    for reason in sorted({result.note for result in later}):
-        names = [result.name for result in later if result.note == reason]
-        yield f"\nlater ({reason}): {', '.join(names)}"
 
 
 def _table(results: Sequence[Result]) -> Iterator[str]:
@@ -104,5 +96,5 @@ def _totals(results: Sequence[Result]) -> Iterator[str]:
     yield ""
     yield f"checks (scenario x level): {equal} equal, {len(compared) - equal} different"
     yield f"description byte for byte, for information: {sum(texts)} of {len(texts)}"
-    yield f"scenarios: {verdicts[Verdict.DEVIATING]} deviating on purpose, {verdicts[Verdict.LATER]} later"
+    yield f"scenarios: {verdicts[Verdict.DEVIATING]} deviating on purpose"
     yield f"{verdicts[Verdict.PASSED]} passed, {verdicts[Verdict.FAILED]} failed"

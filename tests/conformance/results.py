@@ -1,4 +1,4 @@
-"""Judges scenario files: passed, failed, deviating on purpose, or later. No file can stop the run."""
+"""Judges scenario files: passed, failed, or deviating on purpose. No file can stop the run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ class Verdict(enum.Enum):
     FAILED = "failed"
     DEVIATING = "deviating"
     """Differs where deviations.toml says so, and nowhere else."""
-    LATER = "later"
 
 
 @dataclass(frozen=True)
@@ -31,18 +30,17 @@ class Result:
     levels: Mapping[Level, list[Difference]] = field(default_factory=dict)
     """Differences per compared level; an empty list is a passed level."""
     note: str = ""
-    """Why the scenario is later, why it deviates, or what kept it from being compared at all."""
+    """Why the scenario deviates, or what kept it from being compared at all."""
     has_same_text: bool | None = None
     trace: str = ""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which files of a directory are judged, and whether those that are later are run all the same."""
+    """Which files of a directory are judged."""
 
     family: str | None = None
     name: str | None = None
-    includes_later: bool = False
 
     def takes(self, found: Scenario) -> bool:
         return self.family in (None, found.family) and self.name in (None, found.name)
@@ -58,13 +56,11 @@ def judge_all(files: Iterable[Path], selection: Selection, deviations: Mapping[s
                 yield Result(path.name, "(malformed)", Verdict.FAILED, note=f"{path.name} {error}")
             continue
         if selection.takes(found):
-            yield judge(found, deviations.get(found.name), includes_later=selection.includes_later)
+            yield judge(found, deviations.get(found.name))
 
 
-def judge(found: Scenario, deviation: Deviation | None, *, includes_later: bool) -> Result:
+def judge(found: Scenario, deviation: Deviation | None) -> Result:
     """The verdict on one scenario. Whatever it raises is a failure of this scenario alone."""
-    if found.later_reasons and not includes_later:
-        return Result(found.name, found.family, Verdict.LATER, note=", ".join(found.later_reasons))
     try:
         comparison = checks.compare(found)
     except MalformedScenarioError as error:

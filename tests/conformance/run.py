@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not files:
         print(f"there are no scenario files in {options.directory}; give a directory that holds some", file=sys.stderr)
         return 2
-    selection = results.Selection(options.family, options.name, options.include_later)
+    selection = results.Selection(options.family, options.name)
     judged = report.collect(results.judge_all(files, selection, deviations.load()), sys.stdout)
     if not judged:
         print("no scenario has that family and name; the table without --family and --name lists them", file=sys.stderr)
@@ -53,9 +53,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--family", help="only scenarios of this family, such as `window`")
     parser.add_argument("--name", help="only the scenario of this name")
     parser.add_argument("--verbose", action="store_true", help="all differences, in full")
-    parser.add_argument(
-        "--include-later", action="store_true", help="also run scenarios that use features the engine does not have yet"
-    )
     return parser
 
 

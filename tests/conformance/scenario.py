@@ -1,4 +1,4 @@
-"""A scenario file as a value: loaded, checked for shape, and sorted into "now" or "later".
+"""A scenario file as a value: loaded and checked for shape.
 
 Called by `run` and by the tests. Running a scenario is `execution`; comparing is `checks`.
 """
@@ -63,14 +63,6 @@ class Scenario:
         if self.error is not None and self.error["at"] == "driver":
             return (Level.RECORDS, Level.TOPOLOGY)
         return (Level.TOPOLOGY,)
-
-    @property
-    def later_reasons(self) -> tuple[str, ...]:
-        """The features of this topology that the engine does not have yet; empty if it must pass now."""
-        reasons = set()
-        if str(self.data["config"].get("topology.optimization", "none")) != "none":
-            reasons.add("topology.optimization")
-        return tuple(sorted(reasons))
 
 
 _REQUIRED = {"name": str, "family": str, "config": dict, "topics": dict, "topology": list}

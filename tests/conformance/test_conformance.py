@@ -1,4 +1,4 @@
-"""Every recorded scenario that the engine must pass now, level by level; `run.py` lists those for later."""
+"""Every recorded scenario, level by level."""
 
 from functools import cache
 
@@ -8,22 +8,25 @@ from tests.conformance.run import SCENARIOS
 
 FILES = {path.stem: path for path in scenario.files_in(SCENARIOS)}
 SCENARIO = {name: scenario.load(path) for name, path in FILES.items()}
-NOW = {name: found for name, found in SCENARIO.items() if not found.later_reasons}
 DEVIATIONS = deviations.load()
 
 
 @cache
 def comparison(name):
-    return checks.compare(NOW[name])
+    return checks.compare(SCENARIO[name])
 
 
 @pytest.mark.parametrize(
     ("name", "level"),
-    [pytest.param(name, level, id=f"{name}-{level.value}") for name, found in NOW.items() for level in found.levels],
+    [
+        pytest.param(name, level, id=f"{name}-{level.value}")
+        for name, found in SCENARIO.items()
+        for level in found.levels
+    ],
 )
 def test_the_engine_does_what_java_did(name, level):
     if name in DEVIATIONS and level in DEVIATIONS[name].levels:
-        verdict = results.judge(NOW[name], DEVIATIONS[name], includes_later=False).verdict
+        verdict = results.judge(SCENARIO[name], DEVIATIONS[name]).verdict
         assert verdict is results.Verdict.DEVIATING, "deviations.toml says that it differs, but it does not"
     else:
         assert comparison(name).levels[level] == []

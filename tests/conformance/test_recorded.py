@@ -10,7 +10,7 @@ FILES = scenario.files_in(Path(__file__).parent / "scenarios-recorded")
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_engine_does_what_java_did_with_a_generated_scenario(path):
-    result = results.judge(scenario.load(path), None, includes_later=False)
+    result = results.judge(scenario.load(path), None)
     differences = {level.value: found for level, found in result.levels.items() if found}
     assert (result.verdict, result.note, differences) == (results.Verdict.PASSED, "", {})
 

@@ -32,7 +32,7 @@ def last_line(output):
 def judged(tmp_path, data, deviation=None):
     path = tmp_path / "x.json"
     path.write_text(json.dumps(data))
-    return results.judge(scenario.load(path), deviation, includes_later=False)
+    return results.judge(scenario.load(path), deviation)
 
 
 def test_a_recording_that_agrees_passes(tmp_path, capsys):
@@ -160,17 +160,6 @@ def test_a_malformed_file_is_a_failure_that_names_it_and_stops_nothing(tmp_path,
     code, output = run_on(tmp_path, capsys, ("broken.json", content), ("good.json", recorded(RECORDED)))
     assert code == 1
     assert "broken.json" in output
-    assert last_line(output) == "1 passed, 1 failed"
-
-
-def test_later_scenarios_are_listed_with_their_reason_and_not_counted(tmp_path, capsys):
-    files = [("a.json", recorded("table-source-optimized")), ("b.json", recorded(RECORDED))]
-    code, output = run_on(tmp_path, capsys, *files)
-    assert code == 0
-    assert "later (topology.optimization): table-source-optimized" in output
-    assert last_line(output) == "1 passed, 0 failed"
-    code, output = run_on(tmp_path, capsys, arguments=["--include-later"])
-    assert code == 1
     assert last_line(output) == "1 passed, 1 failed"
 
 

@@ -1,4 +1,4 @@
-"""Loading of scenario files, and which of them are for later."""
+"""Loading of scenario files."""
 
 import json
 
@@ -24,10 +24,6 @@ def write(tmp_path, **changes):
     data = {field: value for field, value in (MINIMAL | changes).items() if value is not None}
     path.write_text(json.dumps(data))
     return path
-
-
-def later(tmp_path, *ops, **changes):
-    return scenario.load(write(tmp_path, topology=list(ops), **changes)).later_reasons
 
 
 @pytest.mark.parametrize(
@@ -57,31 +53,6 @@ def test_a_file_that_is_no_json_object_is_refused(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(MalformedScenarioError):
         scenario.load(path)
-
-
-@pytest.mark.parametrize(
-    "op",
-    [
-        {"op": "join", "with": "t", "joiner": "$l", "joined": {"name": "j"}},
-        {"op": "outer_join", "with": "t", "joiner": "$l"},
-        {"op": "outer_join", "with": "b", "joiner": "$l", "window": {"kind": "join", "diff": 1}},
-        {"op": "suppress", "suppressed": {"until": "window_closes"}},
-        {"op": "cogroup", "fn": "$v"},
-        {"op": "join", "with": "g", "key_fn": "$k", "joiner": "$l"},
-        {"op": "windowed_by", "window": {"kind": "time", "size": 1, "grace": 5}},
-        {"op": "add_state_store", "store": {"kind": "window"}},
-        {"op": "join", "with": "t", "joiner": "$l", "joined": {"grace": 5}},
-        {"op": "add_state_store", "store": {"kind": "versioned"}},
-    ],
-)
-def test_what_the_engine_has_is_not_later(tmp_path, op):
-    assert later(tmp_path, op) == ()
-
-
-@pytest.mark.parametrize(("value", "is_later"), [("none", False), ("all", True), ("reuse.ktable.source.topics", True)])
-def test_only_optimization_none_is_for_now(tmp_path, value, is_later):
-    config = {"application.id": "app", "topology.optimization": value}
-    assert bool(later(tmp_path, {"op": "stream", "topics": ["in"]}, config=config)) is is_later
 
 
 def test_levels_are_those_the_file_says_something_about(tmp_path):

@@ -16,6 +16,7 @@ from streamfleet.dsl.ktable import KTable
 from streamfleet.dsl.materialized import Materialized, StoreSpec, chosen_materialized
 from streamfleet.dsl.names import check_all_named
 from streamfleet.dsl.operators.table_source import TableSourceOperator
+from streamfleet.dsl.optimizer import optimize
 from streamfleet.dsl.scope import BuilderScope
 from streamfleet.durations import Duration, duration_ms
 from streamfleet.errors import OptionError, TopologyError
@@ -163,6 +164,9 @@ class StreamsBuilder:
         """Check the whole and make the Topology. May be called again, also after more was added."""
         chosen = config or self._config
         topology = Topology(chosen)
+        self._scope.graph.merge_equal_sources()
+        if chosen is not None:
+            optimize(self._scope, chosen)
         self._scope.graph.write(topology, chosen)
         if chosen is not None and chosen.ensure_explicit_internal_resource_naming:
             check_all_named(self._scope.names.unnamed)

@@ -8,16 +8,9 @@ from typing import Any, TextIO, TypeVar, overload
 from streamfleet.dsl.branched import BranchedKStream
 from streamfleet.dsl.functions import checked_function, joiner_with_key, with_key
 from streamfleet.dsl.global_ktable import GlobalKTable
-from streamfleet.dsl.graph import (
-    GraphNode,
-    Operator,
-    ProcessorGraphNode,
-    RepartitionGraphNode,
-    SinkGraphNode,
-    StreamTableJoinGraphNode,
-    not_versioned,
-)
+from streamfleet.dsl.graph import GraphNode, Operator, ProcessorGraphNode, RepartitionGraphNode, SinkGraphNode
 from streamfleet.dsl.grouped_stream import KGroupedStream
+from streamfleet.dsl.join_nodes import StreamTableJoinGraphNode, not_versioned
 from streamfleet.dsl.joining_store import StoreKind
 from streamfleet.dsl.ktable import KTable
 from streamfleet.dsl.materialized import Materialized, StoreSpec, chosen_materialized
@@ -131,6 +124,7 @@ class KStream(StreamLike[K, V]):
             raise OptionError(f"merge needs another KStream, but was given {other!r}")
         node_name = self._scope.names.node(name, "KSTREAM-MERGE-")
         node = ProcessorGraphNode(node_name, stateless.PassThroughOperator())
+        node.merges_streams = True
         self._scope.graph.add(self._node, node)
         self._scope.graph.add(other._node, node)
         needs_repartition = self._needs_repartition or other._needs_repartition
@@ -164,6 +158,7 @@ class KStream(StreamLike[K, V]):
             partitioner=partitioner,
             partitions=partitions,
         )
+        node.can_be_merged = False
         return self._repartitioned(node, key_serde, value_serde)
 
     def to(
@@ -432,6 +427,7 @@ class KStream(StreamLike[K, V]):
         self, node: GraphNode, *, new_key: bool = False, new_value: bool = False, below: GraphNode | None = None
     ) -> KStream[Any, Any]:
         """A stream like this one, out of a node that is added behind it (or behind `below`)."""
+        node.changes_key, node.changes_value = new_key, new_value and not new_key
         self._scope.graph.add(below or self._node, node)
         return KStream(
             self._scope,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamfleet.dsl.foreign_key_join import TableJoined, join_by_foreign_key
 from streamfleet.dsl.functions import checked_function, joiner_with_key, with_key
-from streamfleet.dsl.graph import GraphNode, ProcessorGraphNode, SuppressGraphNode, TableJoinGraphNode
+from streamfleet.dsl.graph import GraphNode, ProcessorGraphNode, SuppressGraphNode
 from streamfleet.dsl.grouped_table import KGroupedTable
+from streamfleet.dsl.join_nodes import TableJoinGraphNode
 from streamfleet.dsl.materialized import Materialized, StoreSpec, chosen_materialized
 from streamfleet.dsl.operators.stateless import MapValuesOperator
 from streamfleet.dsl.operators.suppress import Suppression, SuppressOperator

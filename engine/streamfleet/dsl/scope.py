@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from streamfleet.dsl.graph import GraphNode, StreamsGraph
+from streamfleet.dsl.graph import GraphNode
 from streamfleet.dsl.names import NameProvider
+from streamfleet.dsl.streams_graph import StreamsGraph
 from streamfleet.serdes.api import Serde
 
 K = TypeVar("K")

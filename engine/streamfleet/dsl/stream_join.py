@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from streamfleet.dsl.graph import ProcessorGraphNode, StreamJoinGraphNode
+from streamfleet.dsl.graph import ProcessorGraphNode
+from streamfleet.dsl.join_nodes import StreamJoinGraphNode
 from streamfleet.dsl.joining_store import JoinStore, StoreKind
 from streamfleet.dsl.names import checked_name
 from streamfleet.dsl.operators.stateless import PassThroughOperator
