@@ -44,6 +44,13 @@ class LimitedProcess:
             return False
         return True
 
+    def end_code(self, timeout_seconds):
+        """How it ended, by itself or by a signal; None if it has not."""
+        if not self.wait(timeout_seconds):
+            return None
+        with self._process as process:
+            return process.returncode
+
     def lift_limit(self):
         self._process.stdin.write("lift\n")
         self._process.stdin.flush()

@@ -1,4 +1,4 @@
-"""The counting app in a process with less than it needs: small files, few open files, no rights.
+"""The counting app in a process with less than it needs: small files, few open files, little memory, no rights.
 
 Started by tests as `python -m tests.integration.faults.limited_worker '<settings as JSON>'`. Runs until the app fails or
 standard input ends, and says on standard output how it went: one line of JSON. A line on standard input lifts the limit on files.
@@ -75,6 +75,10 @@ class LimitAt:
         del self._settings["at"]
         if "file_bytes" in self._settings:
             limit_files(self._settings["file_bytes"])
+        if "more_memory_bytes" in self._settings:
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            limit = pages * resource.getpagesize() + self._settings["more_memory_bytes"]
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         if "more_open_files" in self._settings:
             limit = len(list(Path("/proc/self/fd").iterdir())) + self._settings["more_open_files"]
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))

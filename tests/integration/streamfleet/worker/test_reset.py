@@ -106,7 +106,7 @@ def test_nobody_to_ask_is_a_refusal(shop):
     assert internal(shop) <= shop.topics()
 
 
-def test_an_app_that_never_ran_here_needs_its_topology_named(shop):
+def test_an_app_that_never_ran_here_needs_its_topology_named_and_its_state_elsewhere_is_refused_then(shop):
     shop.create_topics()
     run_once(shop, "a", state="elsewhere")
     refused = shop.reset("--yes")
@@ -115,6 +115,9 @@ def test_an_app_that_never_ran_here_needs_its_topology_named(shop):
     done = shop.reset("shop_app:topology", "--yes")
     assert done.returncode == 0, done.stderr
     assert not internal(shop) & shop.topics()
+    stale = shop.run(state="elsewhere")
+    assert stale.wait() == 1
+    assert f"{shop.app}-counts-changelog was deleted and created again" in stale.log().splitlines()[-1]
 
 
 def test_a_reset_that_was_cut_short_keeps_the_app_from_running_until_it_is_done(shop):
