@@ -4,11 +4,13 @@ import shutil
 
 import pytest
 
+import streamfleet as sf
 from streamfleet.changelog.listeners import StandbyUpdateListener, StateRestoreListener, SuspendReason
 from streamfleet.changelog.progress import UpdateKind
 from streamfleet.errors import StateStoreError
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.task.phases import TaskPhase
+from streamfleet.thread.task_manager import WantedTasks
 
 TASK = TaskId(0, 0)
 CHANGELOG = TopicPartition("app-counts-changelog", 0)
@@ -230,3 +232,49 @@ def test_state_that_was_removed_by_hand_is_restored(member):
     shutil.rmtree(first.factory.task_directory(TASK))
     first.assign(active=[0])
     assert first.count_of("a") == 1
+
+
+def test_on_a_full_disk_tasks_and_copies_stay_ours_and_closed_until_they_are_opened_again(member):
+    one = member("one")
+    one.assign(active=[0], standby=[1])
+    one.process(b"a", b"a")
+    one.tasks.standbys.suspend()
+    one.tasks.abandon()
+    wanted = WantedTasks(active=frozenset({TASK}), standby=frozenset({TaskId(0, 1)}))
+    one.tasks.assign(wanted, opens=False)
+    assert not one.tasks.tasks and not one.tasks.standbys.tasks
+    assert one.tasks.owned == {TASK} and not one.tasks.all_running
+    one.tasks.rewind()
+    one.step()
+    assert one.tasks.all_running and set(one.tasks.standbys.tasks) == {TaskId(0, 1)}
+    assert one.count_of("a") == 2
+
+
+def test_rows_that_a_truncated_changelog_does_not_bring_back_are_counted(member):
+    one, two = member("one"), member("two")
+    one.assign(active=[0])
+    one.process(b"a", b"b", b"c")
+    one.assign()
+    two.assign(active=[0])
+    two.process(b"c", b"d")  # the state of the first is stale now
+    two.assign()
+    two.cluster.truncate(*CHANGELOG, first=4)
+    one.assign(active=[0])
+    assert one.tasks.all_running
+    assert (one.count_of("a"), one.count_of("b"), one.count_of("c"), one.count_of("d")) == (None, None, None, 1)
+    assert one.tasks._counts.lost_rows == 3
+    assert one.factory.directory.former_task(*one.factory.state_key(TASK)) is None
+
+
+def test_input_behind_a_gap_is_committed_although_nothing_follows(member, cluster):
+    builder = sf.StreamsBuilder()
+    builder.stream("in", offset_reset="earliest").group_by_key().count(store="counts")
+    one = member("one", topology=builder.build())
+    one.assign(active=[0])
+    one.process(b"a")
+    cluster.truncate("in", 0, first=3)
+    one.tasks.go_on_behind_gap(TopicPartition("in", 0), 1)
+    assert one.consumer.position(TopicPartition("in", 0)) == 3
+    one.commit.commit(one.tasks.running)
+    assert cluster.committed_offsets[TopicPartition("in", 0)] == 3
+    assert sum(one.factory.metrics.dropped_records.values()) == 2
