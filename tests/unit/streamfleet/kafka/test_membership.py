@@ -425,6 +425,48 @@ def test_a_lost_connection_is_not_a_lost_membership(stage):
     assert len(stage.broker.sent("JoinGroup")) == 2
 
 
+# --- being sure of it ---
+
+
+def test_a_member_is_sure_of_its_place_for_a_session_after_the_coordinator_has_heard_it():
+    stage = Stage(session_timeout_ms=6_000, heartbeat_interval_ms=500)
+    assert not stage.membership.is_surely_member
+    stage.stable()
+    assert stage.membership.is_surely_member
+    stage.pass_time(20_000)
+    assert stage.membership.is_surely_member, "heartbeats are answered"
+    stage.clock.pause_ms(6_000)  # the process stands still, and nobody looks at the clock
+    assert not stage.membership.is_surely_member
+    stage.pass_time(1_000)
+    assert stage.membership.is_surely_member, "the coordinator still knew it"
+
+
+def test_heartbeats_that_are_not_answered_prove_nothing():
+    stage = Stage(session_timeout_ms=6_000, heartbeat_interval_ms=500)
+    stage.stable()
+    stage.broker.script("Heartbeat", *[ConnectionResetError("gone")] * 1000)
+    stage.pass_time(5_000)
+    assert stage.membership.is_surely_member
+    stage.pass_time(2_000)
+    assert not stage.membership.is_surely_member
+
+
+def test_who_was_thrown_out_gave_up_or_leaves_is_sure_no_more(stage):
+    stage.stable()
+    stage.broker.script("Heartbeat", code(ErrorCode.UNKNOWN_MEMBER_ID))
+    assert isinstance(stage.next_event(), Lost)
+    assert not stage.membership.is_surely_member
+    stuck = Stage(max_poll_interval_ms=10_000)
+    stuck.stable()
+    stuck.pass_time(11_000)
+    assert not stuck.membership.is_surely_member, "its StreamThread is stuck, and still has its tasks"
+    leaving = Stage()
+    leaving.stable()
+    leaving.membership.leave()
+    leaving.steps(1)
+    assert not leaving.membership.is_surely_member
+
+
 # --- losing it ---
 
 

@@ -146,6 +146,33 @@ def stage():
     return Stage()
 
 
+# --- being sure of it ---
+
+
+def test_a_member_is_sure_of_its_place_for_some_intervals_after_the_broker_has_heard_it(stage):
+    assert not stage.membership.is_surely_member
+    stage.stable(T0)
+    assert stage.membership.is_surely_member
+    stage.pass_time(4 * INTERVAL_MS)
+    assert stage.membership.is_surely_member
+    stage.clock.pause_ms(3 * INTERVAL_MS)  # the process stands still, and nobody looks at the clock
+    assert not stage.membership.is_surely_member
+    stage.steps()
+    assert stage.membership.is_surely_member
+
+
+def test_who_was_fenced_or_leaves_is_sure_no_more(stage):
+    stage.stable(T0)
+    stage.script(refused(ErrorCode.FENCED_MEMBER_EPOCH))
+    assert isinstance(stage.next_event(), Lost)
+    assert not stage.membership.is_surely_member
+    leaving = Stage()
+    leaving.stable(T0)
+    leaving.membership.leave()
+    leaving.steps(1)
+    assert not leaving.membership.is_surely_member
+
+
 # --- joining ---
 
 
