@@ -18,10 +18,17 @@ from streamfleet.kafka.broker_patience import BrokerPatience
 from streamfleet.kafka.client_errors import KafkaClientError
 from streamfleet.kafka.client_failures import call_client, client_error
 from streamfleet.kafka.client_making import make_client
+from streamfleet.kafka.connection import TcpConnector
+from streamfleet.kafka.coordinator import CoordinatorLine
+from streamfleet.kafka.error_codes import ErrorCode
+from streamfleet.kafka.errors import GroupFatalError, UnsupportedBrokerError
+from streamfleet.kafka.patience import MonotonicClock
+from streamfleet.kafka.streams_group.describe import describe
 
 T = TypeVar("T")
 
 ATTEMPT_TIMEOUT_SECONDS = 5.0
+STREAMS_GROUP_TIMEOUT_MS = 30_000
 _GONE = (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
 
 
@@ -44,6 +51,7 @@ class GroupMembers(msgspec.Struct, frozen=True):
 
 class KafkaGroupAdmin:
     def __init__(self, settings: Mapping[str, Any], patience: BrokerPatience | None = None) -> None:
+        self._settings = settings
         self._client = make_client(AdminClient, settings)
         self._patience = patience or BrokerPatience()
 
@@ -54,10 +62,32 @@ class KafkaGroupAdmin:
             names = tuple(sorted(f"{member.client_id} at {member.host.lstrip('/')}" for member in found.members))
             return GroupMembers(found.state in _GONE, found.state.name.lower(), names)
 
+        nobody = GroupMembers(is_empty=True, state="dead", members=())
         try:
-            return self._ask(f"describing group {group}", attempt)
+            found = self._ask(f"describing group {group}", attempt)
         except _NoSuchGroup:
-            return GroupMembers(is_empty=True, state="dead", members=())
+            found = nobody
+        # The admin client takes a streams group with members for one that is not there.
+        return self._streams_group(group) or found if found == nobody else found
+
+    def _streams_group(self, group: str) -> GroupMembers | None:
+        clock = MonotonicClock()
+        line = CoordinatorLine(TcpConnector(self._settings, clock, not_needed=()), clock, group)
+        try:
+            answer = line.ask(describe(group), clock.now_ms() + STREAMS_GROUP_TIMEOUT_MS)
+        except UnsupportedBrokerError:
+            return None  # a broker without streams groups has none
+        finally:
+            line.close()
+        if answer.code is ErrorCode.GROUP_ID_NOT_FOUND:
+            return None
+        if answer.code is not ErrorCode.NONE:
+            raise GroupFatalError(
+                f"group {group} cannot be described ({answer.code.name}: {answer.message})",
+                hint="grant READ on the group with the application id",
+            )
+        names = tuple(sorted(f"{member.client_id} at {member.host.lstrip('/')}" for member in answer.members))
+        return GroupMembers(not names, answer.state.lower(), names)
 
     def delete(self, group: str) -> bool:
         """Forget the group with all its offsets; False if it was not there. GroupBusyError if it has members."""

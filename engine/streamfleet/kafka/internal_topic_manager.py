@@ -98,9 +98,13 @@ class InternalTopicManager:
             log.info("internal topic created", topic=name, partitions=wanted[name].partitions)
         return self._checked(wanted, found, created)
 
+    def found(self, plan: TopologyPlan) -> dict[str, TopicInfo]:
+        """What is there, as it is."""
+        return self._admin.describe_topics(plan.internal_topics)
+
     def present(self, plan: TopologyPlan) -> InternalTopics:
         """Check what is there, and create nothing: the broker will."""
-        found = self._admin.describe_topics(plan.internal_topics)
+        found = self.found(plan)
         return self._checked({name: plan.internal_topics[name] for name in found}, found, frozenset())
 
     def verified(self, plan: TopologyPlan) -> InternalTopics:

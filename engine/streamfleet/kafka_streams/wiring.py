@@ -111,6 +111,7 @@ class Wiring:
         self._streams_group: StreamsGroupWiring | None = None
         if config.group_protocol == "streams":
             self._streams_group = StreamsGroupWiring(topology, config, self._settings.connection, process_id)
+        self._check_internal_topics: Callable[[], None] | None = None
         self._leader_admin = self.admin.with_patience(BrokerPatience(timeout_ms=LEADER_ASKING_MS))
         self._changelogs: frozenset[str] = frozenset()
         self._message_limits: dict[str, int] = {}
@@ -164,7 +165,9 @@ class Wiring:
     def _internal_topics(self, manager: InternalTopicManager, plan: TopologyPlan) -> Callable[[], Mapping[str, str]]:
         """See to it that they are there, or will be when a task is opened; gives their ids."""
         if self._streams_group is not None:
-            return self._streams_group.internal_topics(manager, plan).ids
+            made = self._streams_group.internal_topics(manager, plan)
+            self._check_internal_topics = made.check
+            return made.ids
         ids = {name: info.topic_id for name, info in manager.prepare(plan).topics.items()}
         return lambda: ids
 
@@ -183,6 +186,7 @@ class Wiring:
             self._clock,
             interval_ms=config.source_check_interval_ms,
             missing_timeout_ms=config.missing_source_timeout_ms,
+            also=self._check_internal_topics,
         )
 
     def _limits_of(self, plan: TopologyPlan) -> dict[str, int]:

@@ -7,7 +7,7 @@ by KafkaStreams before a step of one of its threads; what is found ends the app,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import structlog
 
@@ -58,7 +58,10 @@ class SourceWatch:
         *,
         interval_ms: int,
         missing_timeout_ms: int,
+        also: Callable[[], None] | None = None,
     ) -> None:
+        """`also`: another look to be taken at the same time."""
+        self._also = also
         self._admin = admin
         self._expected = expected
         self._clock = clock
@@ -78,6 +81,8 @@ class SourceWatch:
         missing = sorted(self._expected.keys() - found.keys())
         self._next_ms = now_ms + (min(MISSING_CHECK_MS, self._interval_ms) if missing else self._interval_ms)
         self._on_missing(missing, now_ms)
+        if self._also is not None:
+            self._also()
 
     def _on_missing(self, missing: list[str], now_ms: int) -> None:
         if not missing:

@@ -3,7 +3,8 @@
 BrokerMadeTopics is made when the app starts and asked for topic ids by the task factory whenever a task is opened. A changelog that
 is made anew is empty, and whoever restored from it would lose what the old one had. So what the broker does silently is told here:
 - at the start, by topics that are missing although the app has run (some of its topics are there, and it has committed offsets);
-- while the app runs, by ids that change. The broker takes all tasks back when a topic is missing, so every member notices.
+- while the app runs, by ids that change: looked at now and then (`check`), and whenever a task is opened (`ids`). A member
+  whose heartbeat falls into the moment in which a topic is missing knows at once (status_watch.py).
 State on disk knows the ids of its changelogs besides, and is refused by the store if they differ.
 """
 
@@ -48,6 +49,10 @@ class BrokerMadeTopics:
                     "this version, start it once with group.protocol=classic",
                 )
             self._clock.pause_ms(CREATION_PAUSE_MS)
+
+    def check(self) -> None:
+        """Whether those that are there are still the same."""
+        self._note(self._manager.found(self._plan))
 
     def ids(self) -> Mapping[str, str]:
         """All of them, as they are now."""

@@ -217,7 +217,7 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
         self._endpoint_epoch = answer.endpoint_epoch
         if answer.endpoints is not None:
             self._endpoints = answer.endpoints
-        self._statuses.note(answer.statuses)
+        self._statuses.note(answer.statuses, has_plan=self._told is not None)
         if answer.tasks is not None:
             self._target, self._is_unread = answer.tasks, False
         elif self._is_unread or self._client.was_resent:

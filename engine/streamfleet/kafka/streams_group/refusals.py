@@ -36,7 +36,7 @@ def refusal(code: ErrorCode, message: str | None, group_id: str) -> GroupFatalEr
         return TopologyRefusedError(
             f"group {group_id} was founded with another topology, and the broker does not take a new one: {said}",
             hint="deploy a changed topology under a new application.id, or stop all workers and delete the group "
-            f"with `streamfleet reset`, {_CLASSIC_HINT}",
+            f"with `streamfleet worker reset`, {_CLASSIC_HINT}",
         )
     if code is ErrorCode.UNSUPPORTED_VERSION:
         return UnsupportedBrokerError(
@@ -70,6 +70,8 @@ def status_refusal(report: StatusReport, group_id: str) -> GroupFatalError:
         GroupStatus.MISSING_SOURCE_TOPICS: "create the topics, then start the app again",
         GroupStatus.INCORRECTLY_PARTITIONED_TOPICS: "a join needs equal counts on both sides, an internal topic that of "
         "its sub-topology: re-create the topic, or reset the app",
+        GroupStatus.MISSING_INTERNAL_TOPICS: "they were deleted while the app ran, and the broker makes them anew, empty: "
+        "reset the app, or restore the topics",
     }
     return GroupTopicsError(
         f"the broker cannot plan for group {group_id} ({report.status.name}): {report.detail.rstrip('.')}",

@@ -40,14 +40,16 @@ class StatusWatch:
     def wants_shutdown(self) -> bool:
         return any(report.status is GroupStatus.SHUTDOWN_APPLICATION for report in self._reports)
 
-    def note(self, reports: tuple[StatusReport, ...]) -> None:
-        """Raises GroupTopicsError if it makes no sense to go on."""
+    def note(self, reports: tuple[StatusReport, ...], *, has_plan: bool) -> None:
+        """Raises GroupTopicsError if it makes no sense to go on. `has_plan`: the group was ready before."""
         if reports != self._reports:
             for report in reports:
                 tell = log.info if report.status is GroupStatus.ASSIGNMENT_DELAYED else log.warning
                 tell("broker reports", group=self._group_id, status=report.status.name, detail=report.detail)
         self._reports = reports
-        hopeless = next((report for report in reports if report.status in _HOPELESS), None)
+        # Where tasks have run, a missing internal topic was deleted, and the broker is about to make an empty one of its name.
+        hopeless_now = _HOPELESS | {GroupStatus.MISSING_INTERNAL_TOPICS} if has_plan else _HOPELESS
+        hopeless = next((report for report in reports if report.status in hopeless_now), None)
         if hopeless is not None:
             raise status_refusal(hopeless, self._group_id)
         self._note_missing(next((r for r in reports if r.status is GroupStatus.MISSING_SOURCE_TOPICS), None))

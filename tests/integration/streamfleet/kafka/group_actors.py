@@ -160,7 +160,8 @@ class RawMember:
 class RawTransaction:
     """A producer that only has an id and an epoch."""
 
-    def __init__(self, connect: TcpConnector, member: RawMember, transactional_id: str | None = None) -> None:
+    def __init__(self, connect: TcpConnector, member: Any, transactional_id: str | None = None) -> None:
+        """`member` has a group, a topic and `metadata()`."""
         self._member = member
         transactional_id = transactional_id or unique("txn")
         self._line = CoordinatorLine(connect, CLOCK, transactional_id, CoordinatorKind.TRANSACTION)
@@ -169,11 +170,11 @@ class RawTransaction:
         assert answer.code is ErrorCode.NONE
         self.identity = ProducerIdentity(transactional_id, answer.producer_id, answer.producer_epoch)
 
-    def add_offset(self, offset: int = 9, **changes: Any) -> ErrorCode:
+    def add_offset(self, offset: int = 9, *, partition: int = 0, **changes: Any) -> ErrorCode:
         added = self._patient(self._line, add_offsets_to_txn(self.identity, self._member.group))
         if added.code is not ErrorCode.NONE:
             return added.code
-        row = {TopicPartition(self._member.topic, 0): CommittedOffset(offset, "")}
+        row = {TopicPartition(self._member.topic, partition): CommittedOffset(offset, "")}
         call = txn_offset_commit(self.identity, self._member.metadata(**changes), row)
         return self._patient(self._group_line, call).code
 

@@ -113,6 +113,17 @@ def test_a_topic_that_was_made_again_while_the_app_runs_is_an_error(topics, clus
     clock.pause_ms(FRESH_MS)
     with pytest.raises(InternalTopicLostError, match=COUNTS):
         topics.ids()
+    with pytest.raises(InternalTopicLostError, match=COUNTS):
+        topics.check()
+
+
+def test_a_look_now_and_then_does_not_mind_topics_that_are_not_made_yet(topics, cluster):
+    topics.check()
+    cluster.add(WORDS)
+    topics.check()
+    cluster.add(WORDS, "second")
+    with pytest.raises(InternalTopicLostError, match=WORDS):
+        topics.check()
 
 
 def test_a_task_cannot_be_opened_while_topics_are_missing(topics, cluster):

@@ -246,6 +246,15 @@ def test_what_cannot_be_mended_is_fatal_and_says_what_to_do(stage, answer, error
     assert stage.membership.over
 
 
+def test_an_internal_topic_that_goes_missing_while_tasks_run_is_fatal(stage):
+    """Before the first plan the broker is just making it."""
+    stage.stable(T0)
+    stage.script(beat(1, None, status(GroupStatus.MISSING_INTERNAL_TOPICS)))
+    event = stage.next_event()
+    assert isinstance(event, Fatal) and isinstance(event.cause, GroupTopicsError)
+    assert "deleted while the app ran" in event.reason
+
+
 def test_missing_sources_are_waited_for_and_then_named(stage):
     stage.membership.start((TaskSets(), False))
     missing = beat(1, None, status(GroupStatus.MISSING_SOURCE_TOPICS))
