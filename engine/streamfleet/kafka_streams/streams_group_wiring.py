@@ -18,6 +18,7 @@ from streamfleet.kafka.membership import Membership
 from streamfleet.kafka.offset_client import OffsetClient
 from streamfleet.kafka.patience import MonotonicClock
 from streamfleet.kafka.streams_group.client import StreamsGroupClient, StreamsGroupSettings
+from streamfleet.kafka.streams_group.describe import describe
 from streamfleet.kafka.streams_group.group_settings import share_standbys
 from streamfleet.kafka.streams_group.heartbeat import MemberFacts
 from streamfleet.kafka.streams_group.internal_topics import BrokerMadeTopics
@@ -78,6 +79,10 @@ class StreamsGroupWiring:
         return TcpConnector({**self._connection, "client.id": client_id}, self._clock, not_needed=())
 
     def _has_run(self, line: CoordinatorLine, plan: TopologyPlan) -> bool:
+        """With these topics, that is: if the group was founded with others, the broker will say so."""
+        founded_with = line.ask(describe(self._group_id), self._clock.now_ms() + ASKING_MS).internal_topics
+        if founded_with and not plan.internal_topics.keys() <= founded_with:
+            return False
         parts = plan.sub_topologies.values()
         read = {TopicPartition(topic, n) for part in parts for topic in part.sources for n in range(part.tasks)}
         return bool(OffsetClient(self._group_id, line, self._clock).committed(read, ASKING_MS))

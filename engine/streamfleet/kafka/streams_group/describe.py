@@ -42,6 +42,8 @@ class DescribeAnswer:
     state: str
     epoch: int
     members: tuple[DescribedMember, ...]
+    internal_topics: frozenset[str] = frozenset()
+    """Of the topology that the group was founded with."""
 
 
 def describe(group_id: str) -> Call[DescribeAnswer]:
@@ -58,6 +60,7 @@ def _described(response: Any) -> DescribeAnswer:
         message=group.error_message,
         state=group.group_state,
         epoch=group.group_epoch,
+        internal_topics=_internal_topics(group.topology),
         members=tuple(
             DescribedMember(
                 member_id=member.member_id,
@@ -70,4 +73,11 @@ def _described(response: Any) -> DescribeAnswer:
             )
             for member in group.members
         ),
+    )
+
+
+def _internal_topics(topology: Any) -> frozenset[str]:
+    parts = () if topology is None else topology.subtopologies or ()
+    return frozenset(
+        topic.name for part in parts for topic in (*part.state_changelog_topics, *part.repartition_source_topics)
     )

@@ -28,7 +28,7 @@ from streamfleet.kafka.streams_group.phases import MEMBER, OVER, StreamsGroupPha
 from streamfleet.kafka.streams_group.protocol import StreamsGroupProtocol
 from streamfleet.kafka.streams_group.refusals import refusal
 from streamfleet.kafka.streams_group.status_watch import StatusWatch
-from streamfleet.kafka.streams_group.values import EndpointPartitions, TaskSets
+from streamfleet.kafka.streams_group.values import BrokerTask, EndpointPartitions, TaskSets
 
 log = structlog.get_logger(__name__)
 
@@ -72,6 +72,9 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
         self._statuses = StatusWatch(facts.group_id, settings.missing_source_timeout_ms, clock)
         self._is_unread = False  # a plan may have been told in an answer that was lost
         self._told: _Told | None = None  # the last plan that the StreamThread was given, and not told to be lost
+        self._perhaps_run: frozenset[BrokerTask] = (
+            frozenset()
+        )  # the StreamThread may be about to open them, at any moment
         self._sent_report: ReportT | None = None
         self._interval_ms = FIRST_INTERVAL_MS
         self._heartbeat_at_ms = 0
@@ -133,6 +136,8 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
 
     def _reconcile(self) -> None:
         if self._mailbox.take_acknowledged():
+            self._perhaps_run = frozenset()
+            self._heartbeat_at_ms = self._clock.now_ms()
             self._go(_Phase.STABLE)
         self._heartbeat()
 
@@ -184,11 +189,18 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
         self._asked_at_ms = self._clock.now_ms()
         self._client.begin_heartbeat(
             self._epoch,
-            TaskSets() if self._epoch == JOIN_EPOCH else self._protocol.owned(report),
+            TaskSets() if self._epoch == JOIN_EPOCH else self._owned(report),
             endpoint_epoch=self._endpoint_epoch,
             shutdown=self._protocol.requests_shutdown(report),
             interval_ms=self._interval_ms,
         )
+
+    def _owned(self, report: ReportT) -> TaskSets:
+        """What is run, and what plans that were not carried out yet may lead to: the broker gives a task that we do not name to
+        others at once.
+        """
+        owned = self._protocol.owned(report)
+        return TaskSets(owned.active | self._perhaps_run, owned.standby, owned.warmup)
 
     def _answered(self, answer: HeartbeatAnswer) -> None:
         code = answer.code
@@ -254,6 +266,7 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
         if told == self._told or not is_plan:
             return
         self._told = told
+        self._perhaps_run |= self._target.active
         plan = self._protocol.plan(self._target, self._endpoints, shutdown=shutdown)
         metadata = self._client.metadata(self._epoch)
         self._mailbox.post(
@@ -267,11 +280,12 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
     def _lose(self, reason: str, *, leave: bool = False) -> None:
         """The group goes on without us. Join again at once if the StreamThread has nothing to let go of."""
         self._mailbox.revoke()
-        was_member = self._phase in MEMBER
+        is_perhaps_known = self._is_perhaps_known
         self._client.cancel()
-        if leave and was_member:
+        if leave and is_perhaps_known:
             self._client.begin_leave()
         self._epoch, self._target, self._is_unread = JOIN_EPOCH, TaskSets(), False
+        self._perhaps_run = frozenset()
         self._endpoint_epoch, self._endpoints = 0, ()
         self._statuses.forget()
         log.warning("membership lost", group=self._client.facts.group_id, reason=reason)
@@ -289,7 +303,7 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
         if self._phase in OVER or self._phase is _Phase.LEAVING:
             return
         self._mailbox.revoke()
-        if self._phase in MEMBER:
+        if self._is_perhaps_known:
             self._client.begin_leave()
             self._leave_until_ms = self._clock.now_ms() + LEAVE_PATIENCE_MS
             self._go(_Phase.LEAVING)
@@ -302,7 +316,7 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
             return
         self._mailbox.revoke()
         log.error("membership failed", group=self._client.facts.group_id, why=str(error))
-        was_member = self._phase in MEMBER
+        is_perhaps_known = self._is_perhaps_known
         self._client.cancel()
         if self._phase is _Phase.LEAVING:
             self._client.close()
@@ -310,13 +324,18 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
             return
         self._mailbox.post(lambda number: Fatal(number, str(error), error), asks=False)
         self._leave_until_ms = self._clock.now_ms() + LEAVE_PATIENCE_MS
-        if was_member:
+        if is_perhaps_known:
             self._client.begin_leave()
         else:
             self._client.close()
         self._go(_Phase.FAILED)
 
     # --- small things ---
+
+    @property
+    def _is_perhaps_known(self) -> bool:
+        """Whether the broker may count on us: also if we have joined, and only the answer is missing."""
+        return self._phase in MEMBER or self._client.busy
 
     def _go(self, target: StreamsGroupPhase) -> None:
         self._phase = checked_transition(self._phase, target)

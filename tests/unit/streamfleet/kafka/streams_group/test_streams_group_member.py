@@ -313,6 +313,23 @@ def test_a_revoked_task_is_told_to_be_gone_only_when_it_is_and_then_at_once(stag
     assert stage.membership.phase is StreamsGroupPhase.STABLE
 
 
+def test_a_task_that_was_given_is_told_to_be_run_before_it_is(stage):
+    """The StreamThread may be opening it: the broker would give a task that is not named to somebody else at once."""
+    stage.membership.start((TaskSets(), False))
+    stage.script(beat(1, active(T0, T1)))
+    first = stage.next_event()
+    stage.pass_time(1_000)
+    assert owned_in(stage.beats()[-1]) == {T0, T1}
+    stage.script(beat(1, active(T0)))
+    second = stage.next_event()
+    stage.acknowledge(first, T0, T1)
+    stage.pass_time(1_000)
+    assert owned_in(stage.beats()[-1]) == {T0, T1}, "the second plan is not carried out"
+    stage.acknowledge(second, T0)
+    stage.steps(3)
+    assert owned_in(stage.beats()[-1]) == {T0}
+
+
 def test_after_a_change_heartbeats_come_often_and_then_less_so(stage):
     stage.stable(T0)
     stage.script(beat(2, active(T0, T1)))
