@@ -92,6 +92,8 @@ class HttpServer:
                 try:
                     connection, peer = listener.accept()
                     self._welcome(connection, str(peer))
+                except BlockingIOError:
+                    continue  # woken to close, or it was gone again
                 except OSError as error:  # gone before it was accepted, or no file left for it: not at once again
                     log.debug("http connection not accepted", error=repr(error))
                     self._closing.wait(PAUSE_SECONDS)
