@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -87,18 +87,34 @@ def _raw(message: Any) -> RawRecord:
     )
 
 
-def committed_offsets(bootstrap: str, group: str) -> dict[TopicPartition, int]:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    [future] = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=10).values()
-    found = future.result(15).topic_partitions or []
+def committed_offsets(bootstrap: str, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """By partition, where something was committed.
+
+    Asked by a consumer that joins nothing: librdkafka's admin client ends the whole process (2.16, list_consumer_group_offsets)
+    when a coordinator answers that it is not ready, as it does after its broker was started.
+    """
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "isolation.level": "read_uncommitted",
+        "log_level": 0,
+    }
+    consumer = Consumer(settings)
+    try:
+        found = consumer.committed([Partition(each.topic, each.partition) for each in partitions], timeout=15)
+    finally:
+        consumer.close()
     return {TopicPartition(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
 
 def unprocessed_records(bootstrap: str, group: str, topics: Iterable[str], partitions: int) -> int:
     """Records behind the committed offsets. Markers of transactions are none, so the ends of the partitions would not do."""
-    committed = committed_offsets(bootstrap, group)
+    names = list(topics)
+    committed = committed_offsets(
+        bootstrap, group, [TopicPartition(topic, number) for topic in names for number in range(partitions)]
+    )
     left = 0
-    for topic in topics:
+    for topic in names:
         starts = {number: committed.get(TopicPartition(topic, number), 0) for number in range(partitions)}
         left += len(read_topic(bootstrap, topic, partitions, starts=starts))
     return left

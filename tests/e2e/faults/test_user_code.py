@@ -127,7 +127,8 @@ def _dead_letters(ledger):
 
 
 def _committed(ledger, partition):
-    return topics.committed_offsets(ledger.bench.bootstrap, APPLICATION).get(TopicPartition(INPUT, partition), 0)
+    place = TopicPartition(INPUT, partition)
+    return topics.committed_offsets(ledger.bench.bootstrap, APPLICATION, [place]).get(place, 0)
 
 
 def _end(ledger, partition):

@@ -13,7 +13,6 @@ import structlog
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
-    ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
     TopicPartition,
@@ -21,8 +20,10 @@ from confluent_kafka import (
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, OffsetSpec, ResourceType
 from tests.integration.faults.counting import counting_topology
 from tests.integration.streamfleet.kafka_streams.conftest import Bench
+from tests.ledger.topics import committed_offsets
 
 import streamfleet as sf
+from streamfleet.ids import TopicPartition as Place
 from streamfleet.kafka_streams import ClientState, KafkaStreams
 from streamfleet.state.engine_rows import EngineRows
 from streamfleet.state.rocksdb_engine import RocksDBEngine
@@ -215,10 +216,9 @@ def offsets_of(bench, topics):
     partitions = [TopicPartition(topic, n) for topic in topics for n in known[topic].partitions]
     latest = {partition: OffsetSpec.latest() for partition in partitions}
     ends = {p: future.result(10).offset for p, future in bench.admin.list_offsets(latest).items()}
-    asked = bench.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(bench.app, partitions)])
-    (group,) = [future.result(10) for future in asked.values()]
-    committed = {(p.topic, p.partition): max(p.offset, 0) for p in group.topic_partitions}
-    return {(p.topic, p.partition): (end, committed[p.topic, p.partition]) for p, end in ends.items()}
+    places = {(p.topic, p.partition): end for p, end in ends.items()}
+    committed = committed_offsets(bench.bootstrap, bench.app, [Place(*place) for place in places])
+    return {place: (end, committed.get(Place(*place), 0)) for place, end in places.items()}
 
 
 def read_topic(bench, topic, count, timeout_seconds=30):
