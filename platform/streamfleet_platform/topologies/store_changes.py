@@ -168,12 +168,20 @@ def _logging_changes(name: str, old: Store, new: Store) -> Iterator[Change]:
         reason = "what it holds now is not in its new changelog and is lost with the next move: bootstrap it, or reset the app"
         yield Change("store logging begun", name, Verdict.MIGRATE, reason, lost_state=(name,))
     elif old["changelog"] != new["changelog"]:
-        reason = f"it was restored from {old['changelog']} and would be from {new['changelog']}: bootstrap that first"
-        yield Change("store changelog changed", name, Verdict.MIGRATE, reason, lost_state=(name,))
+        yield _changelog_changed(name, old, new)
     if old["log_config"] != new["log_config"]:
         names = sorted(set(old["log_config"].items()) ^ set(new["log_config"].items()))
         reason = f"settings of its changelog change: {', '.join(sorted({setting for setting, _ in names}))}"
         yield Change("store changelog settings changed", name, Verdict.ROLLING, reason)
+
+
+def _changelog_changed(name: str, old: Store, new: Store) -> Change:
+    moved = f"it was restored from {old['changelog']} and would be from {new['changelog']}"
+    if new["source_topic"] is not None:
+        reason = f"{moved}, an input: that must hold the last value of every key; stop all workers, start all, it is read again"
+        return Change("store changelog changed", name, Verdict.RESTART, reason, is_warning=True)
+    reason = f"{moved}, which is empty: bootstrap it, or what the store holds is lost with the next move"
+    return Change("store changelog changed", name, Verdict.MIGRATE, reason, lost_state=(name,))
 
 
 def _engine_changed(name: str, old: Store, new: Store) -> Change:

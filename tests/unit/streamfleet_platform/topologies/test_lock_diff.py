@@ -231,6 +231,22 @@ def test_logging_that_begins_or_stops_is_said():
     )
 
 
+def test_a_table_that_takes_its_input_for_a_changelog_reads_it_again_and_one_that_stops_doing_so_is_carried_over():
+    own, reused = (_table(optimization) for optimization in ("none", "all"))
+    diff = diff_locks(own, reused)
+    assert (diff.verdict, diff.lost_state, diff.topics_orphaned) == (Verdict.RESTART, (), ("rows-changelog",))
+    assert "the last value of every key" in diff.warnings[0].reason
+    back = diff_locks(reused, own)
+    assert (back.verdict, back.lost_state) == (Verdict.MIGRATE, ("rows",))
+
+
+def _table(optimization):
+    builder = sf.StreamsBuilder()
+    builder.table("in", key_serde=text, value_serde=text, store="rows")
+    config = sf.StreamsConfig(application_id="any", topology_optimization=optimization)
+    return TopologyLock.from_topology_json(builder.build(config).to_json())
+
+
 def test_numbers_that_shift_are_harmless_and_said():
     diff, found = changes(stateless_first=True)
     assert diff.verdict is Verdict.ROLLING
