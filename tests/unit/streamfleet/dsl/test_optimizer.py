@@ -51,6 +51,41 @@ def test_a_repartition_that_was_asked_for_is_never_merged():
     assert len(repartitions(built(build, "all"))) == 2
 
 
+class Rekey(sf.Processor):
+    def process(self, record):
+        self.context.forward(record.with_key(record.value))
+
+
+class Shout(sf.FixedKeyProcessor):
+    def process(self, record):
+        self.context.forward(record.with_value(record.value.upper()))
+
+
+def test_what_a_processor_gives_new_keys_is_repartitioned_behind_it_once():
+    """In front of it, rows of one key would end up in several partitions."""
+
+    def build(builder):
+        keyed = builder.stream("in").select_key(lambda key, value: value)
+        keyed.group_by_key().count(store="a")
+        rekeyed = keyed.process(Rekey, name="rekey")
+        rekeyed.group_by_key().count(store="b")
+        rekeyed.group_by_key().count(store="c")
+
+    plan = built(build, "all")
+    assert repartitions(plan) == ["app-a-repartition", "app-b-repartition"]
+    (rekeying,) = (part for part in plan.sub_topologies.values() if "app-b-repartition" in part.sinks)
+    assert rekeying.sources == ("in",), "and not behind the topic of the first key change"
+
+
+def test_a_processor_of_values_keeps_repartition_topics_apart():
+    def build(builder):
+        keyed = builder.stream("in").select_key(lambda key, value: value)
+        keyed.process_values(Shout).group_by_key().count(store="a")
+        keyed.group_by_key().count(store="b")
+
+    assert len(repartitions(built(build, "all"))) == 2
+
+
 def test_a_change_of_the_values_keeps_repartition_topics_apart():
     def build(builder):
         keyed = builder.stream("in").select_key(lambda key, value: value)
