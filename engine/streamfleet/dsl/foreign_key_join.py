@@ -131,7 +131,8 @@ def join_by_foreign_key(
 
 def _subscription_store(name: str, serde: SubscriptionSerde) -> JoinStore:
     def make(kind: StoreKind) -> StoreBuilder[Any]:
-        return Stores.timestamped_key_value(name, kind=kind, key_serde=bytes_serde(), value_serde=serde)
+        builder = Stores.timestamped_key_value(name, kind=kind, key_serde=bytes_serde(), value_serde=serde)
+        return builder.with_logged_headers()
 
     return JoinStore(name, make, None)
 

@@ -172,7 +172,11 @@ def _window_store(
     value_serde: Serde[Any] | None,
 ) -> JoinStore:
     if supplier is not None:
-        given = supplier.with_serdes(key_serde, value_serde).with_caching(False)
+        # What a store that the user brings does with its changelog, nobody has said; so it is an ordinary windowed one.
+        logging = (
+            {"cleanup.policy": "compact,delete", **supplier.user_log_config} if supplier.logging_enabled else False
+        )
+        given = supplier.with_serdes(key_serde, value_serde).with_caching(False).with_logging(logging)
         return JoinStore(supplier.name, lambda _kind: _stamped(given), None)
     log_config = {} if isinstance(joined.logging, bool) else joined.logging
 
@@ -195,6 +199,7 @@ def _window_store(
 
 def _stamped(builder: WindowStoreBuilder[Any, Any]) -> WindowStoreBuilder[Any, Any]:
     """In memory a row has a place for a timestamp; see KeyValueStoreBuilder.for_table."""
+    builder = builder.with_logged_headers()
     return builder.timestamped() if builder.kind == "in_memory" else builder
 
 

@@ -42,6 +42,8 @@ class OwnStoreBuilder(Generic[K, V]):
     logging: Logging = True
     forgets_timestamps: bool = False
     """The values have timestamps, but the rows do not: what is read from them has the timestamp -1."""
+    logs_headers: bool = False
+    """Changelog records carry the headers of the record under way: so they do for stores of joins in the original."""
 
     def __post_init__(self) -> None:
         check_store_name(self.name)
@@ -62,8 +64,12 @@ class OwnStoreBuilder(Generic[K, V]):
         return self.logging is not False
 
     @property
-    def log_config(self) -> Mapping[str, str]:
+    def user_log_config(self) -> Mapping[str, str]:
         return {} if isinstance(self.logging, bool) else self.logging
+
+    @property
+    def log_config(self) -> Mapping[str, str]:
+        return self.user_log_config
 
     @property
     def caching_enabled(self) -> bool:
@@ -89,6 +95,9 @@ class OwnStoreBuilder(Generic[K, V]):
     def with_serdes(self, key_serde: Serde[Any] | None = None, value_serde: Serde[Any] | None = None) -> Self:
         """None keeps what is there."""
         return replace(self, key_serde=key_serde or self.key_serde, value_serde=value_serde or self.value_serde)
+
+    def with_logged_headers(self) -> Self:
+        return replace(self, logs_headers=True)
 
     def with_kind(self, kind: StoreEngineKind) -> Self:
         return replace(self, kind=kind)

@@ -216,7 +216,7 @@ class _ChangedKeys:
         self._value_of = value_of
         return self
 
-    def log(self, key: bytes, value: bytes | None, timestamp: int | None) -> None:
+    def log(self, key: bytes, value: bytes | None, timestamp: int | None, headers: Headers = ()) -> None:
         raise NotImplementedError("values are read when they are logged")
 
     def flush(self) -> None:

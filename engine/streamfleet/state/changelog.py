@@ -1,19 +1,21 @@
 """How a store's changes become changelog records: each as it is made, or the last one per key and commit.
 
-Keys and values are those of the topic: the raw key, and the bare value without timestamp. Changelog records carry no headers.
+Keys and values are those of the topic: the raw key, and the bare value without timestamp. Changelog records carry no headers, but
+for the stores of joins, which in the original keep those of their records.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
+from streamfleet.records import Headers
 from streamfleet.state.api import StoreContext
 
 
 class ChangeLog(Protocol):
     """Where a store reports its changes."""
 
-    def log(self, key: bytes, value: bytes | None, timestamp: int | None) -> None: ...
+    def log(self, key: bytes, value: bytes | None, timestamp: int | None, headers: Headers = ()) -> None: ...
 
     def flush(self) -> None:
         """Send what was held back."""
@@ -29,8 +31,8 @@ class EachChange:
         self._send = context.log_change
         self._store_name = store_name
 
-    def log(self, key: bytes, value: bytes | None, timestamp: int | None) -> None:
-        self._send(self._store_name, key, value, timestamp, ())
+    def log(self, key: bytes, value: bytes | None, timestamp: int | None, headers: Headers = ()) -> None:
+        self._send(self._store_name, key, value, timestamp, headers)
 
     def flush(self) -> None: ...
 
@@ -45,16 +47,16 @@ class LastChangePerKey:
     def __init__(self, context: StoreContext, store_name: str) -> None:
         self._send = context.log_change
         self._store_name = store_name
-        self._held: dict[bytes, tuple[bytes | None, int | None]] = {}
+        self._held: dict[bytes, tuple[bytes | None, int | None, Headers]] = {}
 
-    def log(self, key: bytes, value: bytes | None, timestamp: int | None) -> None:
+    def log(self, key: bytes, value: bytes | None, timestamp: int | None, headers: Headers = ()) -> None:
         self._held.pop(key, None)
-        self._held[key] = (value, timestamp)
+        self._held[key] = (value, timestamp, headers)
 
     def flush(self) -> None:
         held, self._held = self._held, {}
-        for key, (value, timestamp) in held.items():
-            self._send(self._store_name, key, value, timestamp, ())
+        for key, (value, timestamp, headers) in held.items():
+            self._send(self._store_name, key, value, timestamp, headers)
 
     def discard(self) -> None:
         self._held = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamfleet.records import Headers
 from streamfleet.state.api import StoreContext
 from streamfleet.state.changelog import ChangeLog
 from streamfleet.state.rows_api import BottomRows, Rows
@@ -28,7 +29,16 @@ class LoggedRows:
     tombstones, with that of the record under way.
     """
 
-    def __init__(self, rows: Rows, changelog: ChangeLog, context: StoreContext, *, is_timestamped: bool) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        changelog: ChangeLog,
+        context: StoreContext,
+        *,
+        is_timestamped: bool,
+        logs_headers: bool = False,
+    ) -> None:
+        self._logs_headers = logs_headers
         self._rows = rows
         self._log = changelog.log
         self._context = context
@@ -39,9 +49,9 @@ class LoggedRows:
         self._rows.put(raw, value)
         if value is not None and self._is_timestamped:
             timestamp = int.from_bytes(value[:TIMESTAMP_SIZE], "big", signed=True)
-            self._log(raw, value[TIMESTAMP_SIZE:], timestamp)
+            self._log(raw, value[TIMESTAMP_SIZE:], timestamp, self._headers())
         else:
-            self._log(raw, value, self._record_timestamp())
+            self._log(raw, value, self._record_timestamp(), self._headers())
 
     def remove(self, raw: bytes) -> None:
         self._rows.remove(raw)
@@ -49,7 +59,11 @@ class LoggedRows:
 
     def log_removal(self, raw: bytes) -> None:
         """Log that a row is gone: also when it was not asked for, as in an LRU store."""
-        self._log(raw, None, self._record_timestamp())
+        self._log(raw, None, self._record_timestamp(), self._headers())
+
+    def _headers(self) -> Headers:
+        context = self._context.record_context if self._logs_headers else None
+        return () if context is None else context.headers
 
     def _record_timestamp(self) -> int | None:
         record_context = self._context.record_context

@@ -113,7 +113,13 @@ class OwnStore(TaskStore):
         below: Rows = UnstampedRows(bottom) if builder.forgets_timestamps else bottom
         changelog = home.changelog(self.name, home.usual_changelog) if builder.logging_enabled else None
         if changelog is not None:
-            below = LoggedRows(below, changelog, home.context, is_timestamped=self._is_timestamped)
+            below = LoggedRows(
+                below,
+                changelog,
+                home.context,
+                is_timestamped=self._is_timestamped,
+                logs_headers=builder.logs_headers,
+            )
             self._on_logged(bottom, below)
         self._top, self._scans = below, bottom
         if builder.caching_enabled and home.record_cache.max_bytes > 0:  # a cache of no size is no cache

@@ -61,8 +61,8 @@ def windowed(graph: Graph) -> bool:
         return False
     draw = graph.draw
     kind = draw.weighted({"tumbling": 4, "hopping": 3, "sliding": 3, "session": 4, "unlimited": 1})
-    window, key_kind, span = _window(graph, kind, key)
-    graph.add("windowed_by", window=window)
+    chosen, key_kind, span = window(graph, kind, key)
+    graph.add("windowed_by", window=chosen)
     emits_on_close = False
     if kind != "unlimited" and draw.chance(35):
         strategy = draw.weighted({"on_window_close": 4, "on_window_update": 1})
@@ -116,7 +116,7 @@ def _aggregation(graph: Graph, op: str, value: Json) -> tuple[Json, dict[str, Js
     return kind, {"init": functions.initial(kind), "fn": functions.aggregator(draw, value, kind)}
 
 
-def _window(graph: Graph, kind: str, key: Json) -> tuple[Json, Json, int]:
+def window(graph: Graph, kind: str, key: Json) -> tuple[Json, Json, int]:
     """The window, the type of the windowed key, and how long a store has to keep a window at least."""
     draw = graph.draw
     grace = draw.maybe(70, grace=draw.one(0, 1, 5, 20, 100, 100_000))

@@ -8,6 +8,7 @@ from tests.conformance.recorder.generator import (
     aggregations,
     failing,
     inputs,
+    joins,
     operators,
     processor_graphs,
     settings,
@@ -71,10 +72,66 @@ WINDOWS: dict[Operator, int] = {
     aggregations.aggregated: 1,
     aggregations.table_aggregated: 1,
 }
+STREAM_JOINS: dict[Operator, int] = {
+    joins.streams_joined: 6,
+    operators.filtered: 1,
+    operators.mapped: 2,
+    operators.mapped_values: 1,
+    operators.merged: 1,
+    operators.to_table: 1,
+    aggregations.aggregated: 1,
+}
+FOREIGN_JOINS: dict[Operator, int] = {
+    joins.foreign_joined: 6,
+    operators.filtered: 1,
+    operators.mapped_values: 2,
+    operators.table_joined: 1,
+    operators.to_stream: 1,
+    operators.to_table: 1,
+    aggregations.table_aggregated: 1,
+}
+SUPPRESSIONS: dict[Operator, int] = {
+    joins.suppressed: 6,
+    aggregations.windowed: 4,
+    aggregations.aggregated: 2,
+    operators.filtered: 1,
+    operators.mapped_values: 1,
+    operators.table_joined: 1,
+    operators.stream_table_joined: 1,
+    operators.to_stream: 1,
+}
+COGROUPS: dict[Operator, int] = {
+    joins.cogrouped: 6,
+    operators.mapped: 2,
+    operators.mapped_values: 1,
+    operators.filtered: 1,
+    operators.table_joined: 1,
+    operators.to_stream: 1,
+    aggregations.table_aggregated: 1,
+}
+VERSIONS: dict[Operator, int] = {
+    joins.versioned_table: 2,
+    joins.versioned_count: 2,
+    joins.joined_with_grace: 4,
+    joins.foreign_joined: 2,
+    operators.stream_table_joined: 3,
+    operators.table_joined: 3,
+    operators.filtered: 3,
+    operators.mapped_values: 2,
+    operators.transformed: 1,
+    operators.to_stream: 1,
+    operators.to_table: 1,
+    aggregations.table_aggregated: 2,
+}
 ANYTHING: dict[Operator, int] = {}
-for _weights in (STATELESS, TABLES, JOINS, AGGREGATIONS, WINDOWS):
-    for _operator, _weight in _weights.items():
-        ANYTHING[_operator] = ANYTHING.get(_operator, 0) + _weight
+EVERYTHING: dict[Operator, int] = {}
+for _mixed, _parts in (
+    (ANYTHING, (STATELESS, TABLES, JOINS, AGGREGATIONS, WINDOWS)),
+    (EVERYTHING, (STATELESS, TABLES, JOINS, WINDOWS, STREAM_JOINS, FOREIGN_JOINS, SUPPRESSIONS, COGROUPS, VERSIONS)),
+):
+    for _weights in _parts:
+        for _operator, _weight in _weights.items():
+            _mixed[_operator] = _mixed.get(_operator, 0) + _weight
 
 
 def _config(draw: Draw) -> dict[str, Json]:
@@ -113,7 +170,7 @@ def _chain(weights: dict[Operator, int], starts: dict[Operator, int], least: int
     """A family whose topologies begin with some sources and go on with `least` to `most` operators."""
 
     def family(draw: Draw) -> Json:
-        graph = Graph(draw)
+        graph = Graph(draw, is_explicit=weights in (SUPPRESSIONS, EVERYTHING))
         for _ in range(draw.between(1, 3)):
             draw.weighted(starts)(graph)
         wanted = draw.between(least, most)
@@ -152,6 +209,12 @@ FAMILIES: dict[str, Callable[[Draw], Json]] = {
     "window": _chain(WINDOWS, {_stream: 1}, 1, 4),
     "join": _chain(JOINS, _ALL_SOURCES, 3, 7),
     "chain": _chain(ANYTHING, _ALL_SOURCES, 4, 11),
+    "ssjoin": _chain(STREAM_JOINS, {_stream: 1}, 1, 4),
+    "fkjoin": _chain(FOREIGN_JOINS, {operators.table: 1}, 1, 4),
+    "suppress": _chain(SUPPRESSIONS, {_stream: 2, operators.table: 2}, 2, 5),
+    "cogroup": _chain(COGROUPS, {_stream: 1}, 1, 4),
+    "versioned": _chain(VERSIONS, {_stream: 2, joins.versioned_table: 3, operators.table: 1}, 2, 6),
+    "everything": lambda draw: settings.optimized(draw, _chain(EVERYTHING, _ALL_SOURCES, 4, 10)(draw)),
     "store": _with_config(store_scripts.scenario),
     "papi": _with_config(processor_graphs.scenario),
     "errors": lambda draw: failing.sabotaged(draw, _small(draw)),

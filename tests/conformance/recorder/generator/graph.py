@@ -29,6 +29,8 @@ class Graph:
     sources: dict[str, Json] = field(default_factory=dict)
     """Topic -> {key, value} of what the script can write to."""
     outputs: dict[str, Json] = field(default_factory=dict)
+    is_explicit: bool = False
+    """Every option object gets serdes: where a windowed table is suppressed, Java forgets those it was not told."""
     fan_outs: int = 0
     """How often one record has become several so far; too much of it makes files that nobody can read."""
 
@@ -57,7 +59,9 @@ class Graph:
     def serdes(self, key: Json, value: Json) -> dict[str, Json]:
         """Serdes for an option object: text can do without, other types always get theirs."""
         kinds = {"key": key, "value": value}
-        return {name: kind for name, kind in kinds.items() if kind != "string" or self.draw.chance(25)}
+        return {
+            name: kind for name, kind in kinds.items() if self.is_explicit or kind != "string" or self.draw.chance(25)
+        }
 
     def materialized(self, key: Json, value: Json, percent: int, **more: Json) -> dict[str, Json]:
         """The field `materialized`, or nothing; without it a type that is not text would have no serde."""

@@ -44,6 +44,14 @@ def with_idling(draw: Draw, scenario: Json) -> Json:
     return scenario | {"steps": steps}
 
 
+def optimized(draw: Draw, scenario: Json) -> Json:
+    """A topology that is rewritten, mostly."""
+    parts = ("reuse.ktable.source.topics", "merge.repartition.topics", "single.store.self.join")
+    chosen = draw.weighted({"none": 2, "all": 4, parts[0]: 1, parts[1]: 2, parts[2]: 1, f"{parts[0]},{parts[2]}": 1})
+    scenario["config"]["topology.optimization"] = chosen
+    return scenario
+
+
 def topology_only(draw: Draw, scenario: Json) -> Json:
     """No script; topics with different partition counts, and settings of internal topics."""
     scenario.pop("steps")
