@@ -163,7 +163,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     active: tuple[TaskKey, ...]
     standby: tuple[TaskKey, ...]
     warmup: tuple[TaskKey, ...] = ()
-    """Tasks that will be active here when they are ready: run like standbys, and none of those in `standby`."""
+    """Tasks that will be active here, or a standby that replaces another one, when they are ready: run like standbys, and none
+    of those in `standby`."""
     fence: tuple[str, ...]
     follow_up: bool
     owners: Mapping[TaskKey, str]

@@ -62,6 +62,19 @@ def test_a_setting_that_does_not_exist_is_an_error_with_its_reason(admin):
     assert "never" not in admin.topic_names()
 
 
+def test_partitions_on_brokers_without_a_rack_have_none_and_missing_topics_are_left_out(admin, new_topic):
+    topic = new_topic(2)
+    assert admin.partition_racks([topic, "no-such-topic"]) == {TopicPartition(topic, n): frozenset() for n in (0, 1)}
+
+
+def test_another_patience_shares_the_client_and_is_closed_by_itself(admin, new_topic):
+    topic = new_topic()
+    hasty = admin.with_patience(BrokerPatience(timeout_ms=2_000))
+    assert hasty.describe_topics([topic]).keys() == {topic}
+    hasty.close()
+    assert admin.describe_topics([topic]).keys() == {topic}
+
+
 def test_the_ends_of_a_partition_with_an_open_transaction_differ(clients, admin, new_topic, fill):
     topic = new_topic()
     partition = TopicPartition(topic, 0)
