@@ -2,6 +2,7 @@
 
 import random
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -207,6 +208,23 @@ def test_a_replay_with_single_records_finds_the_one_that_is_refused(clients, new
     (failure,) = producer.take_failures()
     assert failure.record == bad
     assert isinstance(failure.error, RecordRefusedError)
+
+
+def test_the_refused_record_is_found_at_once_although_others_wait_behind_it(clients, new_topic):
+    """librdkafka keeps those until the transaction's time-out, and a flush with them: ten seconds, and nothing to wait for."""
+    topic = new_topic(max_message_bytes=4000)
+    producer = clients.transactional(blame=True)
+    bad = record(topic, bytes(8000))
+    producer.begin()
+    began = time.monotonic()
+    with suppress(TransactionAbortRequiredError):
+        producer.send(bad)
+        for _ in range(50):
+            producer.send(record(topic, b"behind it"))
+        producer.flush(WAIT_MS)
+    first, *_ = producer.take_failures()
+    assert first.record == bad and isinstance(first.error, RecordRefusedError)
+    assert time.monotonic() - began < 5
 
 
 def test_an_oversize_record_is_refused_and_the_transaction_lives_on(clients, new_topic, read_topic):
