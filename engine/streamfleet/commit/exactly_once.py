@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from streamfleet.commit.api import GroupOffsets
-from streamfleet.errors import StreamsError
+from streamfleet.errors import StreamsError, TaskInterruptedError
 from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.client_errors import RecordRefusedError, TransactionAbortRequiredError
@@ -68,7 +68,7 @@ class ExactlyOnceCommit:
         try:
             offsets = self._commit(committing)
         except TransactionAbortRequiredError:
-            self._find_blame()
+            self._blames = True  # the next producer finds out which record it was
             raise
         if self._blames:
             self._blames, self._replays = False, 0
@@ -82,7 +82,11 @@ class ExactlyOnceCommit:
         for task in committing:
             offsets |= task.prepare_commit()
         self._failpoints.hit("after_produce")
-        producer.flush(TIMEOUT_MS)
+        try:
+            producer.flush(TIMEOUT_MS)
+        except TransactionAbortRequiredError:
+            self._check(producer.take_failures(), committing)  # knows more, if it is a replay
+            raise
         self._failpoints.hit("after_flush")
         self._check(producer.take_failures(), committing)
         reached = producer.last_offsets()
@@ -102,30 +106,30 @@ class ExactlyOnceCommit:
         if self._refused and record in self._refused:
             self._replays = 0
             raise self._refused[record]
+        producer = self._in_transaction()
         try:
-            self._in_transaction().send(record)
+            producer.send(record)
         except TransactionAbortRequiredError:
-            self._find_blame()
+            self._blames = True
+            failures = producer.take_failures()
+            if failures and self._learn(failures) > MAX_REPLAYS:
+                # Not about the record in hand, so no handler may decide to leave that one out.
+                raise TaskInterruptedError(f"transactions fail again and again: {failures[0].error}") from failures[
+                    0
+                ].error
             raise
 
-    def _find_blame(self) -> None:
-        """The transaction is to be aborted. If its producer knows which record it was, so do we from now on; else the next one
-        finds out.
-        """
-        assert self._current is not None
-        self._remember(self._current.take_failures())
-        self._blames = True
-
-    def _remember(self, failures: Sequence[DeliveryFailure]) -> None:
+    def _learn(self, failures: Sequence[DeliveryFailure]) -> int:
+        """Remember which records were refused; returns how many replays in a row have found some."""
         self._refused.update({f.record: f.error for f in failures if isinstance(f.error, RecordRefusedError)})
+        self._replays += 1
+        return self._replays
 
     def _check(self, failures: Sequence[DeliveryFailure], committing: Sequence[StreamTask]) -> None:
         if not failures:
             return
         first = failures[0]
-        self._remember(failures)
-        self._replays += 1
-        if self._replays > MAX_REPLAYS:
+        if self._learn(failures) > MAX_REPLAYS:
             committing[0].handle_delivery_failure(first.record, first.error)
             raise first.error
         raise TransactionAbortRequiredError(

@@ -3,11 +3,12 @@
 import pytest
 
 from streamfleet.commit.at_least_once import AtLeastOnceCommit
-from streamfleet.commit.exactly_once import ExactlyOnceCommit
+from streamfleet.commit.exactly_once import MAX_REPLAYS, ExactlyOnceCommit
 from streamfleet.errors import StreamsError
 from streamfleet.failpoints import NoFailpoints
 from streamfleet.ids import TopicPartition
-from streamfleet.ports import ProducerIdentity
+from streamfleet.kafka.client_errors import RecordRefusedError, TransactionAbortRequiredError
+from streamfleet.ports import DeliveryFailure, ProducerIdentity
 from streamfleet.records import ProducerRecord
 from streamfleet.task.offsets import CommittedOffset
 
@@ -52,6 +53,7 @@ class Clients:
         self.in_transaction = self.has_sent = False
         self.is_usable = True
         self.identity = ProducerIdentity("id", 1, 0)
+        self.failures = []
 
     def init(self, timeout_ms):
         self.journal.note("init")
@@ -68,7 +70,8 @@ class Clients:
         self.journal.note("flush")
 
     def take_failures(self):
-        return []
+        taken, self.failures = self.failures, []
+        return taken
 
     def last_offsets(self):
         return {CHANGELOG: 41} if self.has_sent else {}
@@ -173,6 +176,52 @@ def test_a_producer_that_is_not_usable_is_replaced_before_it_is_used_again(journ
     clients.is_usable = False
     commit.open()
     assert journal == ["init", "close", "init"]
+
+
+OTHER = ProducerRecord("out", b"k", b"v", 1)
+
+
+def refused(number):
+    """A record that is another one in every replay."""
+    record = ProducerRecord("out", b"k", b"%d" % number, 1)
+    return DeliveryFailure(record, RecordRefusedError("too large", code="MSG_SIZE_TOO_LARGE"))
+
+
+def failing(clients, call, number):
+    def fail(*_):
+        clients.failures = [refused(number)]
+        clients.in_transaction = True
+        raise TransactionAbortRequiredError("the transaction has failed", code="MSG_SIZE_TOO_LARGE")
+
+    setattr(clients, call, fail)
+
+
+@pytest.mark.parametrize("call", ["flush", "send"])
+def test_a_record_that_a_failed_transaction_blames_is_refused_in_the_replay(journal, call):
+    commit, task, clients = exactly_once(journal)
+    failing(clients, call, 7)
+    with pytest.raises(TransactionAbortRequiredError):
+        commit.commit([task])
+    delattr(clients, call)
+    commit.abort()
+    with pytest.raises(RecordRefusedError):
+        commit.producer.send(refused(7).record)
+    commit.producer.send(OTHER)
+
+
+@pytest.mark.parametrize("call", ["flush", "send"])
+def test_replays_that_blame_another_record_each_time_come_to_an_end(journal, call):
+    commit, task, clients = exactly_once(journal)
+    task.handle_delivery_failure = lambda record, error: journal.append("handler")
+    for number in range(MAX_REPLAYS):
+        failing(clients, call, number)
+        with pytest.raises(TransactionAbortRequiredError):
+            commit.commit([task])
+        commit.abort()
+    failing(clients, call, MAX_REPLAYS)
+    with pytest.raises(StreamsError, match="too large") as caught:
+        commit.commit([task])
+    assert not isinstance(caught.value, TransactionAbortRequiredError)
 
 
 def test_nothing_to_commit_does_nothing(journal):
