@@ -10,24 +10,22 @@ from streamfleet.dsl.functions import checked_function, joiner_with_key, with_ke
 from streamfleet.dsl.global_ktable import GlobalKTable
 from streamfleet.dsl.graph import GraphNode, Operator, ProcessorGraphNode, RepartitionGraphNode, SinkGraphNode
 from streamfleet.dsl.grouped_stream import KGroupedStream
-from streamfleet.dsl.join_nodes import StreamTableJoinGraphNode, not_versioned
 from streamfleet.dsl.joining_store import StoreKind
 from streamfleet.dsl.ktable import KTable
 from streamfleet.dsl.materialized import Materialized, StoreSpec, chosen_materialized
 from streamfleet.dsl.names import checked_name
 from streamfleet.dsl.operators import stateless
-from streamfleet.dsl.operators.stream_table_join import StreamTableJoinOperator, own_key
 from streamfleet.dsl.operators.table_source import TableSourceOperator
 from streamfleet.dsl.repartition import repartition_node
 from streamfleet.dsl.scope import BuilderScope, StreamLike
 from streamfleet.dsl.stream_join import join_streams
+from streamfleet.dsl.stream_table_join import join_global_table, join_table
 from streamfleet.dsl.windows import JoinWindows
-from streamfleet.durations import Duration, duration_ms
+from streamfleet.durations import Duration
 from streamfleet.errors import OptionError
 from streamfleet.processor.api import ProcessorSupplier
 from streamfleet.serdes.api import Serde
 from streamfleet.state.builders import Logging, WindowStoreBuilder
-from streamfleet.state.record_buffer import RecordBufferBuilder
 from streamfleet.topology.nodes import StreamPartitioner, TopicNameExtractor
 from streamfleet.topology.suppliers import check_supplier, stores_of
 
@@ -476,84 +474,12 @@ class KStream(StreamLike[K, V]):
         if isinstance(other, KStream):
             return join_streams(operator, self, other, function, options, left_outer=left, right_outer=False)
         if isinstance(other, KTable):
-            return self._join_table(other, function, left=left, **options)
+            return join_table(self, other, function, left=left, **options)
         if isinstance(other, GlobalKTable):
-            return self._join_global_table(operator, other, function, left=left, **options)
+            return join_global_table(operator, self, other, function, left=left, **options)
         raise OptionError(
             f"{operator} cannot join a KStream with {other!r}", hint="pass a KStream, a KTable or a GlobalKTable"
         )
-
-    def _join_table(
-        self,
-        table: KTable[K, Any],
-        joiner: Callable[[Any, Any, Any], Any],
-        *,
-        left: bool,
-        name: str | None = None,
-        key_serde: Serde[Any] | None = None,
-        value_serde: Serde[Any] | None = None,
-        other_value_serde: Serde[Any] | None = None,
-        grace: Duration | None = None,
-    ) -> KStream[K, Any]:
-        """`other_value_serde` is accepted for symmetry: the table's own store has decided how its values are kept."""
-        if name is not None:
-            checked_name(name)
-        stream = self._repartitioned_for_join(name, key_serde, value_serde) if self._needs_repartition else self
-        sources = stream._copartition_with(table)
-        prefix = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
-        node_name = self._scope.names.node(name, prefix)
-        view = table.view()
-        buffer = None if grace is None else stream._join_buffer(node_name, name, table, grace, key_serde, value_serde)
-        operator = StreamTableJoinOperator(
-            view, own_key, joiner, left=left, buffer=None if buffer is None else buffer.name
-        )
-        node = StreamTableJoinGraphNode(node_name, operator, view.stores, left=left, buffer=buffer)
-        self._scope.graph.add(stream._node, node)
-        key_serde = key_serde or stream._key_serde
-        return KStream(self._scope, node, node_name, sources, key_serde, None, needs_repartition=False)
-
-    def _join_buffer(
-        self,
-        node_name: str,
-        name: str | None,
-        table: KTable[K, Any],
-        grace: Duration,
-        key_serde: Serde[Any] | None,
-        value_serde: Serde[Any] | None,
-    ) -> RecordBufferBuilder:
-        if table._node.is_versioned is False:
-            raise not_versioned(node_name)
-        buffer = f"{node_name}-Buffer"
-        if name is None:
-            self._scope.names.unnamed["state store"].append(buffer)
-            self._scope.names.unnamed["changelog topic"].append(f"{buffer}-changelog")
-        return RecordBufferBuilder(
-            name=buffer,
-            grace_ms=duration_ms(grace, f"grace of join {node_name}"),
-            key_serde=key_serde or self._key_serde,
-            value_serde=value_serde or self._value_serde,
-        )
-
-    def _join_global_table(
-        self,
-        operator: str,
-        table: GlobalKTable[Any, Any],
-        joiner: Callable[[Any, Any, Any], Any],
-        *,
-        left: bool,
-        key_selector: Callable[[Any, Any], Any] | None = None,
-        name: str | None = None,
-    ) -> KStream[K, Any]:
-        if key_selector is None:
-            raise OptionError(
-                f"{operator} with a GlobalKTable needs key_selector",
-                hint="key_selector=lambda key, value: ... says which row of the table to look up",
-            )
-        selector = checked_function(operator, key_selector, "key_selector", _KEY_VALUE)
-        join = StreamTableJoinOperator(table.view(), selector, joiner, left=left)
-        # Both joins are named LEFTJOIN in the original.
-        node_name = self._scope.names.node(name, "KSTREAM-LEFTJOIN-")
-        return self._then(StreamTableJoinGraphNode(node_name, join, (), left=left), new_value=True)
 
     def _repartitioned_for_join(
         self, name: str | None, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None
