@@ -52,6 +52,12 @@ TopologyArgument = Annotated[
 ConfigOption = Annotated[
     Path, typer.Option("--config", "-c", metavar="FILE", help="The app's settings: YAML, with Kafka's dotted names.")
 ]
+OptionalConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", "-c", metavar="FILE", help="The app's settings, for a function that returns a StreamsBuilder."
+    ),
+]
 StateDirOption = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Where local state is kept; wins over state.dir in the file.")
 ]
@@ -77,24 +83,24 @@ OutputOption = Annotated[
 
 
 @topology_app.command()
-def describe(topology: TopologyArgument) -> None:
+def describe(topology: TopologyArgument, config: OptionalConfigOption = None) -> None:
     """Print the sub-topologies and their nodes, in the text form of Kafka Streams."""
     with errors_told():
-        print(load_topology(topology).describe())
+        print(_configured_topology(topology, config).describe())
 
 
 @topology_app.command()
-def svg(topology: TopologyArgument, output: OutputOption = None) -> None:
+def svg(topology: TopologyArgument, output: OutputOption = None, config: OptionalConfigOption = None) -> None:
     """Draw the topology as an SVG picture that any browser shows."""
     with errors_told():
-        _write(load_topology(topology).to_svg(), output)
+        _write(_configured_topology(topology, config).to_svg(), output)
 
 
 @topology_app.command()
-def json(topology: TopologyArgument, output: OutputOption = None) -> None:
+def json(topology: TopologyArgument, output: OutputOption = None, config: OptionalConfigOption = None) -> None:
     """Print the topology as JSON: stable, so that two versions of an app can be compared."""
     with errors_told():
-        _write(load_topology(topology).to_json(), output)
+        _write(_configured_topology(topology, config).to_json(), output)
 
 
 @topology_app.command()
@@ -107,10 +113,11 @@ def plan(
     application_id: Annotated[
         str | None, typer.Option(help="Names the internal topics. [default: the topology's own, or 'app']")
     ] = None,
+    config: OptionalConfigOption = None,
 ) -> None:
     """Print what the app will be on a cluster: its tasks, and the internal topics it will create."""
     with errors_told():
-        built = load_topology(topology)
+        built = _configured_topology(topology, config)
         _print_plan(built.plan(parse_partitions(partitions), _planning_config(built, application_id)))
 
 
@@ -278,7 +285,27 @@ def load_topology(reference: str, config: StreamsConfig | None = None) -> Topolo
         return made.build(config)
     if not isinstance(made, Topology):
         raise CommandError(f"{reference} returned a {type(made).__name__}; it has to return a Topology")
+    _check_optimization(reference, made, config)
     return made
+
+
+def _configured_topology(reference: str, config: Path | None) -> Topology:
+    if config is None:
+        return load_topology(reference)
+    from streamfleet.worker.config_file import load_config
+
+    return load_topology(reference, load_config(config))
+
+
+def _check_optimization(reference: str, topology: Topology, config: StreamsConfig | None) -> None:
+    """It is done when a topology is built; what is built already would silently stay as it is."""
+    if config is None or not config.optimizations:
+        return
+    if topology.config is None or topology.config.optimizations != config.optimizations:
+        raise CommandError(
+            f"topology.optimization is {config.topology_optimization}, but {reference} returned a topology that was built without; "
+            "return the StreamsBuilder"
+        )
 
 
 def parse_partitions(texts: Sequence[str]) -> dict[str, int]:

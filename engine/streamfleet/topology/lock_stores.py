@@ -8,6 +8,8 @@ from streamfleet.serdes.identity import identity
 from streamfleet.state.api import StateStore, StoreBuilder
 from streamfleet.state.builders import KeyValueStoreBuilder, SessionStoreBuilder, WindowStoreBuilder
 from streamfleet.state.change_buffer import ChangeBufferBuilder
+from streamfleet.state.record_buffer import RecordBufferBuilder
+from streamfleet.state.versioned_store import VersionedStoreBuilder
 from streamfleet.topology.nodes import GlobalStoreEntry
 
 
@@ -43,6 +45,11 @@ def _rows(builder: StoreBuilder[StateStore]) -> dict[str, Any]:
         return rows | {"kind": "session", "time_first": builder.time_first}
     if isinstance(builder, ChangeBufferBuilder):
         return rows | {"kind": "change_buffer"}
+    if isinstance(builder, RecordBufferBuilder):
+        return rows | {"kind": "record_buffer"}
+    if isinstance(builder, VersionedStoreBuilder):
+        layout = {"history_ms": builder.history_retention_ms, "segment_interval_ms": builder.segment_interval_ms}
+        return rows | layout | {"kind": "versioned_key_value"}
     return rows | {"kind": f"{type(builder).__module__}.{type(builder).__qualname__}"}
 
 

@@ -18,7 +18,7 @@ SMALL_HEAD_PX = 11  # for a name that would not fit otherwise
 NOTE_PX = 10
 
 _GENERATED = re.compile(r"^(?:KSTREAM|KTABLE|COGROUPKSTREAM|GLOBALKTABLE)-(?P<operator>.+?)-\d{10}(?P<rest>.*)$")
-_GENERATED_STORE = re.compile(r"^(?P<what>.+?)(?:-STATE-STORE-\d{10}|-\d{10}-store)$")
+_GENERATED_STORE = re.compile(r"^(?P<what>.+?)(?:-STATE-STORE-\d{10}|-\d{10}-(?P<noun>store|Buffer))$")
 _GENERATED_TOPIC = re.compile(
     r"^(?:KSTREAM|KTABLE|COGROUPKSTREAM)-(?P<what>.+?)(?:-STATE-STORE)?-\d{10}-(?:repartition|topic)$"
 )
@@ -127,7 +127,8 @@ def store_label(name: str, *, is_global: bool) -> Label:
         return Label(name, kind)
     what = re.sub(r"^(KSTREAM|KTABLE|COGROUPKSTREAM)-", "", generated["what"])
     word = _in_words(what) if what != generated["what"] else what
-    return Label(f"{word} {'global store' if is_global else 'store'}", name, note_is_name=True)
+    noun = "global store" if is_global else (generated["noun"] or "store").lower()
+    return Label(f"{word} {noun}", name, note_is_name=True)
 
 
 def _operator(name: str) -> str | None:

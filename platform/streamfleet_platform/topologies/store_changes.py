@@ -21,6 +21,7 @@ _FORMAT_FIELDS = {
     "time_first": "key format",
     "retain_duplicates": "key format",
     "window_size_ms": "window size",
+    "segment_interval_ms": "segment interval",
     "retention_ms": "retention",
 }
 """What decides how rows and changelog records are laid out, and for how long they are kept."""
@@ -123,6 +124,9 @@ def _changed(name: str, old: Store, new: Store) -> Iterator[Change]:
     if old.get("max_entries") != new.get("max_entries") and old.get("kind") == new.get("kind"):
         reason = f"it keeps {new.get('max_entries')} entries instead of {old.get('max_entries')}"
         yield Change("store size changed", name, Verdict.ROLLING, reason)
+    if old.get("history_ms") != new.get("history_ms") and old.get("kind") == new.get("kind"):
+        reason = f"it keeps versions for {new.get('history_ms')} ms instead of {old.get('history_ms')}; what is forgotten stays so"
+        yield Change("store history changed", name, Verdict.ROLLING, reason)
 
 
 def _serde_changes(name: str, side: str, old: Store | None, new: Store | None) -> Iterator[Change]:

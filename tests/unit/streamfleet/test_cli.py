@@ -10,6 +10,7 @@ from streamfleet.cli import app
 
 APP = """
 from streamfleet.processor.api import Processor
+from streamfleet import StreamsBuilder
 from streamfleet.topology.topology import Topology
 
 class Pass(Processor):
@@ -22,6 +23,11 @@ def topology():
     built.add_processor("pass", Pass, "in")
     built.add_sink("out", "results", "pass")
     return built
+
+def builder():
+    made = StreamsBuilder()
+    made.table("customers", store="customers")
+    return made
 
 def not_a_topology():
     return 42
@@ -88,6 +94,28 @@ def test_what_cannot_be_loaded_is_one_sentence_and_exit_code_1(reference, reason
     assert result.stderr.startswith("error: ")
     assert reason in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.fixture
+def optimized(project):
+    (project / "app.yaml").write_text("application.id: shop\nbootstrap.servers: x:1\ntopology.optimization: all\n")
+    return "app.yaml"
+
+
+def test_a_builder_is_built_with_the_settings_that_are_named(optimized):
+    plain, rewritten = run("json", "shop_app:builder"), run("json", "shop_app:builder", "--config", optimized)
+    stores = [json.loads(result.stdout)["stores"]["customers"] for result in (plain, rewritten)]
+    assert [store["changelog"] for store in stores] == ["customers-changelog", "customers"]
+    planned = run("plan", "shop_app:builder", "-p", "customers=3", "--config", optimized).stdout
+    assert "internal topic" not in planned
+    assert "stores  customers" in planned
+
+
+def test_an_optimization_that_comes_too_late_is_refused(optimized):
+    result = run("describe", "shop_app:topology", "--config", optimized)
+    assert result.exit_code == 1
+    assert "topology.optimization is all" in result.stderr
+    assert "return the StreamsBuilder" in result.stderr
 
 
 @pytest.mark.parametrize("text", ["orders", "orders=many", "=3"])

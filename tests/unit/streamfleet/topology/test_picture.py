@@ -412,6 +412,9 @@ def test_processors_show_their_operator(name, words):
     [
         ("KSTREAM-AGGREGATE-STATE-STORE-0000000003", "aggregate store"),
         ("KSTREAM-JOINTHIS-0000000004-store", "join this store"),
+        ("KSTREAM-LEFTJOIN-0000000004-Buffer", "left join buffer"),
+        ("KTABLE-SUPPRESS-STATE-STORE-0000000004", "suppress store"),
+        ("KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-0000000010", "foreign-key subscription store"),
         ("customers-STATE-STORE-0000000002", "customers store"),
         ("word-counts", "word-counts"),
     ],

@@ -156,28 +156,98 @@ def test_json_is_stable_and_complete():
     assert {node["kind"] for node in part["nodes"]} == {"source", "processor", "sink"}
 
 
-def test_json_knows_every_kind_of_store_by_a_name_that_stays():
-    text = sf.serdes.string()
-    minute = timedelta(minutes=1)
+def every_operator():
+    """All operators that have stores or internal topics of their own, by name."""
+    text, minute = sf.serdes.string(), timedelta(minutes=1)
+    defaults = {"key_serde": text, "value_serde": text}
     builder = sf.StreamsBuilder()
-    stream = builder.stream("in", key_serde=text, value_serde=text)
-    grouped = stream.group_by_key(key_serde=text, value_serde=text)
+    stream, other = builder.stream("in", **defaults), builder.stream("other", **defaults)
+    grouped, other_grouped = stream.group_by_key(**defaults), other.group_by_key(**defaults)
     windows = grouped.windowed_by(sf.TimeWindows(size=minute, grace=minute)).count(store="windows")
     windows.suppress(sf.Suppressed.until_window_closes(sf.BufferConfig.unbounded(), name="last"))
     grouped.windowed_by(sf.SessionWindows(gap=minute, grace=minute)).count(store="sessions")
-    other = builder.stream("other", key_serde=text, value_serde=text)
-    stream.join(
-        other, str.join, window=sf.JoinWindows(minute, minute, minute), name="both", store_name="both", key_serde=text
-    )
-    stores = json.loads(builder.build().to_json())["stores"]
+    grouped.cogroup(joiner).cogroup(other_grouped, joiner).aggregate(str, name="together", store="together")
+    near = sf.JoinWindows(minute, minute, minute)
+    stream.join(other, joiner, window=near, with_key=True, name="both", store_name="both")
+    stream.outer_join(other, joiner, window=near, with_key=True, name="any", store_name="any", kind="in_memory")
+    history = sf.Stores.versioned_key_value("prices", timedelta(hours=1))
+    prices = builder.table("prices", materialized=sf.Materialized(history), **defaults)
+    stream.join(prices, joiner, with_key=True, name="priced", grace=minute)
+    tracks, artists = (builder.table(name, store=name, **defaults) for name in ("tracks", "artists"))
+    tracks.join(artists, joiner, foreign_key=lambda key, track: track, with_key=True, name="by-artist", store="result")
+    return builder.build()
+
+
+def joiner(key, left, right):
+    return left
+
+
+def test_json_knows_every_kind_of_store_by_a_name_that_stays():
+    stores = json.loads(every_operator().to_json())["stores"]
     assert {name: store["kind"] for name, store in stores.items()} == {
+        "any-outer-other-join-store": "timestamped_window",  # in memory there is a place for it
+        "any-outer-shared-join-store": "key_value",
+        "any-outer-this-join-store": "timestamped_window",
+        "artists": "timestamped_key_value",
         "both-this-join-store": "window",
         "both-other-join-store": "window",
+        "by-artist-subscription-store": "timestamped_key_value",
         "last-store": "change_buffer",
+        "priced-Buffer": "record_buffer",
+        "prices": "versioned_key_value",
+        "result": "timestamped_key_value",
         "sessions": "session",
+        "together": "timestamped_key_value",
+        "tracks": "timestamped_key_value",
         "windows": "timestamped_window",
     }
-    assert stores["windows"]["key_serde"] == {"id": "string"}
+    assert {name for name, store in stores.items() if store["engine"] == "in_memory"} == {
+        "any-outer-other-join-store",
+        "any-outer-shared-join-store",
+        "any-outer-this-join-store",
+        "last-store",
+    }
+    assert (stores["prices"]["history_ms"], stores["prices"]["segment_interval_ms"]) == (3_600_000, 300_000)
+
+
+def test_json_knows_the_serdes_of_what_joins_write():
+    content = json.loads(every_operator().to_json())
+    serdes = {
+        name: tuple(serde and serde["id"] for serde in (store["key_serde"], store["value_serde"]))
+        for name, store in content["stores"].items()
+    }
+    assert serdes["windows"][0] == "string"
+    assert serdes["last-store"][0] == "windowed(string)"
+    assert serdes["priced-Buffer"] == serdes["prices"] == serdes["both-this-join-store"] == ("string", "string")
+    assert serdes["any-outer-shared-join-store"] == ("sided_key(string)", "list_of(sided_value(string, string))")
+    assert serdes["by-artist-subscription-store"] == ("bytes", "subscription(string)")
+    sinks = {
+        node["topic"]: node["value_serde"]["id"]
+        for part in content["sub_topologies"]
+        for node in part["nodes"]
+        if node["kind"] == "sink"
+    }
+    assert sinks == {
+        "by-artist-subscription-registration-topic": "subscription(string)",
+        "by-artist-subscription-response-topic": "response(string)",
+    }
+
+
+def test_json_and_picture_know_the_topics_that_joins_need():
+    topology = every_operator()
+    content = json.loads(topology.to_json())
+    kinds = {name: topic["kind"] for name, topic in content["internal_topics"].items()}
+    assert {name for name, kind in kinds.items() if kind == "repartition"} == {
+        "by-artist-subscription-registration-topic",
+        "by-artist-subscription-response-topic",
+    }
+    changelogs = {f"{name}-changelog" for name in content["stores"]}
+    assert {name for name, kind in kinds.items() if kind == "changelog"} == changelogs
+    prices = content["internal_topics"]["prices-changelog"]["configs"]
+    assert prices["min.compaction.lag.ms"] == str(25 * 3_600_000)
+    svg = topology.to_svg()
+    for name in (*content["stores"], *(name for name, kind in kinds.items() if kind == "repartition")):
+        assert name in svg, name
 
 
 def test_svg_names_every_topic():

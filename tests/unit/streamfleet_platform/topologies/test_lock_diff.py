@@ -180,6 +180,21 @@ def test_another_kind_of_store_under_the_same_name_needs_new_state():
     )
 
 
+def test_a_longer_history_is_rolled_out_if_the_rows_stay_where_they_are():
+    def versioned(hours, minutes):
+        history, segment = timedelta(hours=hours), timedelta(minutes=minutes)
+        return _with_store(
+            sf.Stores.versioned_key_value("s", history, segment_interval=segment, key_serde=text, value_serde=text)
+        )
+
+    diff = diff_locks(versioned(1, 5), versioned(2, 5))
+    assert diff.verdict is Verdict.ROLLING
+    assert "store history changed" in {change.what for change in diff.changes}
+    diff = diff_locks(versioned(1, 5), versioned(1, 6))
+    assert (diff.verdict, diff.lost_state) == (Verdict.INCOMPATIBLE, ("s",))
+    assert [change.what for change in diff.changes] == ["store segment interval changed"]
+
+
 def _with_store(store):
     topology = sf.Topology()
     topology.add_source("in", "in").add_processor("p", Nothing, "in").add_state_store(store, "p")
