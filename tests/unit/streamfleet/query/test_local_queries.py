@@ -32,6 +32,41 @@ def app(new_app):
     app.close_all()
 
 
+TEXT = {"key_serde": sf.serdes.string(), "value_serde": sf.serdes.string()}
+
+
+@pytest.fixture
+def joins(new_app):
+    """Two joined streams, a versioned table, and what holds records back."""
+    builder = sf.StreamsBuilder()
+    left, right = builder.stream("left", **TEXT), builder.stream("right", **TEXT)
+    near = sf.JoinWindows(MINUTE, MINUTE, MINUTE)
+    left.join(right, "{}{}".format, window=near, name="both", store_name="both")
+    history = sf.Materialized(sf.Stores.versioned_key_value("prices", MINUTE))
+    prices = builder.table("prices", materialized=history, **TEXT)
+    left.join(prices, "{}{}".format, name="priced", grace=5)
+    counts = left.group_by_key(**TEXT).windowed_by(sf.TimeWindows(MINUTE, 0)).count(store="counts")
+    counts.suppress(sf.Suppressed.until_window_closes(sf.BufferConfig.unbounded(), name="closed"))
+    app = new_app(topology=builder.build(), inputs={"left": 1, "right": 1, "prices": 1})
+    app.open(app.place("counts").task(0))
+    yield app
+    app.close_all()
+
+
+def test_a_store_of_joined_streams_gives_every_record_by_its_time(joins):
+    for value, timestamp in [("x", 1), ("y", 1), ("z", 2)]:
+        joins.work("counts", 0, "left", "a", value, timestamp)
+    query = sf.WindowKeyQuery("a", time_to=1)
+    assert one(joins, "both-this-join-store", query, isolation=UNCOMMITTED).result == [(1, "x"), (1, "y")]
+    assert one(joins, "both-other-join-store", query, isolation=UNCOMMITTED).result == []
+
+
+@pytest.mark.parametrize("store", ["prices", "closed-store", "priced-Buffer"])
+@pytest.mark.parametrize("isolation", [COMMITTED, UNCOMMITTED])
+def test_buffers_and_versioned_stores_answer_no_queries(joins, store, isolation):
+    assert one(joins, store, sf.KeyQuery("a"), isolation=isolation).failure is sf.FailureReason.UNKNOWN_QUERY_TYPE
+
+
 def say(app, key, timestamp=0, value="x"):
     return app.work("counts", 0, "words", key, value, timestamp)
 
