@@ -71,7 +71,7 @@ ledger: setup ## one seeded schedule of faults on a real broker; SEED=1 SECONDS=
 	@$(PY) -m tests.ledger.run --seed $(SEED) --seconds $(SECONDS) --guarantee $(GUARANTEE) --faults $(FAULTS) \
 	  --standbys $(STANDBYS) --protocol $(PROTOCOL)
 
-e2e: setup ## the long sets on a real broker: ten seeds, both guarantees, defects that must be found (about half an hour)
+e2e: setup ## the long sets on a real broker: ten seeds, both guarantees, standbys, defects that must be found (about an hour)
 	@echo "== e2e"; $(PY) -m pytest tests/e2e -q
 
 bench: setup ## how fast tasks are assigned, a million keys restored and moved, a group rebalanced, definitions read; what queries cost
