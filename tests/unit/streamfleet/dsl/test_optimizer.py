@@ -132,3 +132,18 @@ def test_results_are_those_of_the_topology_as_it_was_written(run, build, records
 def test_an_unknown_optimization_is_refused(words):
     with pytest.raises(sf.ConfigError, match=r"topology\.optimization cannot be"):
         sf.StreamsConfig(application_id="app", topology_optimization=words)
+
+
+@pytest.mark.parametrize("method", ["join", "left_join", "outer_join"])
+def test_over_a_single_store_a_record_always_meets_itself_and_needs_a_key(run, method):
+    """As in the original, where two stores would give something else: docs/language.md says so."""
+
+    def build(builder):
+        stream = builder.stream("in")
+        later = sf.JoinWindows(before=-2, after=5, grace=0)
+        getattr(stream, method)(stream, lambda one, other: f"{one}+{other}", window=later).to("out")
+
+    script = [("in", "a", "1", 10), ("in", None, "n", 11), ("in", "a", "2", 12)]
+    results, _, dropped = run(build, script, topology_optimization="single.store.self.join")
+    assert [r.value.decode() for r in results] == ["1+1", "1+2", "2+2"]
+    assert dropped == 1
