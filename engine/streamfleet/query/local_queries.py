@@ -23,7 +23,7 @@ from streamfleet.query.results import FailureReason, QueryResult, StateQueryResu
 from streamfleet.query.store_catalogue import StoreCatalogue, StorePlace
 from streamfleet.query.store_reader import UnknownQueryError, read
 from streamfleet.state.committed_stores import CommittedStores
-from streamfleet.state.own_store import OwnStore
+from streamfleet.state.task_store import QueryableStore
 from streamfleet.task.phases import TaskPhase
 from streamfleet.task.standby_task import StandbyTask
 from streamfleet.task.stream_task import StreamTask
@@ -144,12 +144,12 @@ def _read_current(task: StreamTask | None, task_id: TaskId, request: StateQueryR
     if task is None or not _runs(task):
         return _not_present(task_id)
     store = task.stores.get(request.store)
-    view = store.current_view() if isinstance(store, OwnStore) else None
+    view = store.current_view() if isinstance(store, QueryableStore) else None
     return _read(view, task.position_of(request.store), request, task_id.partition)
 
 
 def _read(
-    store: OwnStore | None,
+    store: QueryableStore | None,
     processed: Mapping[TopicPartition, int] | None,
     request: StateQueryRequest[R],
     partition: int | None,

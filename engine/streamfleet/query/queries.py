@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from streamfleet.durations import LONG_MAX
 from streamfleet.errors import OptionError
-from streamfleet.records import ValueAndTimestamp, Windowed
+from streamfleet.records import ValueAndTimestamp, VersionedRecord, Windowed
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -78,6 +78,24 @@ class WindowRangeQuery(Query[list[tuple[Windowed[K], V]]], Generic[K, V]):
             raise OptionError(
                 "a WindowRangeQuery has either a key or times", hint="a key for session stores, times for window stores"
             )
+
+
+@dataclass(frozen=True)
+class VersionedKeyQuery(Query[VersionedRecord[V] | None], Generic[K, V]):
+    """The version of a key that was valid at `as_of`, None: the latest. Versioned stores."""
+
+    key: K
+    as_of: int | None = None
+
+
+@dataclass(frozen=True)
+class MultiVersionedKeyQuery(Query[list[VersionedRecord[V]]], Generic[K, V]):
+    """The versions of a key that were valid at some time in [time_from, time_to], the earliest first. Versioned stores."""
+
+    key: K
+    time_from: int = 0
+    time_to: int = LONG_MAX
+    descending: bool = False
 
 
 AnyQuery = Query[Any]

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from streamfleet.errors import StoreUnavailableError
 from streamfleet.ids import TopicPartition
 from streamfleet.state.api import StateStore
-from streamfleet.state.own_store import OwnStore
 from streamfleet.state.store_home import CommittedHome, StoreHome
+from streamfleet.state.task_store import QueryableStore
 
 LOCK_SECONDS = 5.0
 """Longer than any commit's write to disk should take."""
@@ -27,7 +27,7 @@ class CommittedStores:
     def __init__(self, home: StoreHome, stores: Mapping[str, StateStore]) -> None:
         self._home = CommittedHome(home)
         self._stores = stores
-        self._views: dict[str, tuple[int, OwnStore]] = {}
+        self._views: dict[str, tuple[int, QueryableStore]] = {}
         self._commits = 0
         self._lock = threading.Lock()
         self._is_closed = False
@@ -47,13 +47,13 @@ class CommittedStores:
         finally:
             self._lock.release()
 
-    def store(self, name: str) -> OwnStore | None:
+    def store(self, name: str) -> QueryableStore | None:
         """To be read only inside `reading`. None if there is no store of that name, or it is none of the engine's own kinds."""
         made_at, view = self._views.get(name, (-1, None))
         if view is not None and (made_at == self._commits or not view.remembers_commit):
             return view
         store = self._stores.get(name)
-        if not isinstance(store, OwnStore):
+        if not isinstance(store, QueryableStore):
             return None
         view = store.committed_view(self._home)
         self._views[name] = (self._commits, view)

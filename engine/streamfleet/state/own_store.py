@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar, cast
 
 from streamfleet.errors import StoreUnavailableError
@@ -15,11 +14,11 @@ from streamfleet.state.api import FlushListener, StoreContext, StoreIterator
 from streamfleet.state.builders import OwnStoreBuilder
 from streamfleet.state.cached_rows import CachedRows
 from streamfleet.state.codec import StoreCodec
-from streamfleet.state.dirty_buffer import Row, ScanBudget
+from streamfleet.state.dirty_buffer import DirtyBuffer, Row
 from streamfleet.state.logged_rows import TIMESTAMP_SIZE, UNKNOWN_TIMESTAMP, LoggedRows, UnstampedRows
 from streamfleet.state.rows_api import BottomRows, Rows
 from streamfleet.state.store_home import RowsHome, StoreHome
-from streamfleet.state.task_store import TaskStore
+from streamfleet.state.task_store import QueryableStore
 
 T = TypeVar("T")
 
@@ -63,7 +62,7 @@ class PeekedRows:
         return self._bottom.peek(raw) if entry is None else entry.value
 
 
-class OwnStore(TaskStore):
+class OwnStore(QueryableStore):
     """A typed store over `_top`: the cache if there is one, else the rows with or without log. `_bottom` is for scans
     and restore.
     """
@@ -93,12 +92,10 @@ class OwnStore(TaskStore):
 
     @property
     def is_timestamped(self) -> bool:
-        """Its values are ValueAndTimestamp."""
         return self._is_timestamped
 
     @property
     def remembers_commit(self) -> bool:
-        """Its rows keep in memory what a commit changes: which segments there are, and what is expired."""
         return self._builder.is_windowed
 
     def open(self, context: StoreContext) -> None:
@@ -127,27 +124,19 @@ class OwnStore(TaskStore):
         self._is_open = True
 
     def current_view(self) -> OwnStore:
-        """Reads what this store holds now, cache included, and changes nothing by it. For its own thread, while it is open."""
         if self._current is None:
             self._current = cast("OwnStore", self._builder.build())
             self._current.open_view(self._codec, self._bottom, PeekedRows(self._cache, self._bottom), self._scans)
         return self._current
 
     def committed_view(self, home: RowsHome) -> OwnStore:
-        """Reads the rows of the last commit, and no others; see CommittedStores."""
         view = cast("OwnStore", self._builder.build())
         view.open_committed(self._codec, home)
         return view
 
-    @contextmanager
-    def scanning_at_most(self, rows: int | None) -> Iterator[None]:
-        """Meanwhile scans raise ScanTooLargeError when they have looked at more rows together; None: they do not."""
-        buffer = self._bottom.buffer
-        buffer.budget = None if rows is None else ScanBudget(rows)
-        try:
-            yield
-        finally:
-            buffer.budget = None
+    @property
+    def _scanned(self) -> DirtyBuffer:
+        return cast("DirtyBuffer", self._bottom.buffer)
 
     def open_view(self, codec: StoreCodec, bottom: Any, top: Any, scans: Any) -> None:
         """Become a view, for reads only, over layers that belong to another store."""

@@ -37,6 +37,7 @@ class Version(NamedTuple):
 
 class VersionedRows:
     def __init__(self, buffer: DirtyBuffer, facts: StoreFacts, history_ms: int, interval_ms: int) -> None:
+        self.buffer = buffer
         self._facts = facts
         self._history_ms = history_ms
         self._latest = PrefixedBuffer(buffer, b"\x00")

@@ -14,8 +14,9 @@ from streamfleet.state.api import FlushListener, StoreContext, VersionedKeyValue
 from streamfleet.state.builders import Logging, check_store_name
 from streamfleet.state.changelog import EachChange
 from streamfleet.state.codec import StoreCodec
-from streamfleet.state.store_home import StoreHome
-from streamfleet.state.task_store import TaskStore
+from streamfleet.state.dirty_buffer import DirtyBuffer
+from streamfleet.state.store_home import RowsHome, StoreHome
+from streamfleet.state.task_store import QueryableStore
 from streamfleet.state.versioned_rows import Version, VersionedRows
 
 K = TypeVar("K")
@@ -25,7 +26,7 @@ COMPACTION_SLACK_MS = 24 * 60 * 60 * 1000
 """The changelog keeps all versions for that much longer than the store, in case clocks disagree."""
 
 
-class OwnVersionedStore(TaskStore, VersionedKeyValueStore[K, V]):
+class OwnVersionedStore(QueryableStore, VersionedKeyValueStore[K, V]):
     def __init__(self, builder: VersionedStoreBuilder) -> None:
         self.name = builder.name
         self._builder = builder
@@ -46,12 +47,36 @@ class OwnVersionedStore(TaskStore, VersionedKeyValueStore[K, V]):
         builder = self._builder
         self._context = home.context
         self._codec = StoreCodec(self.name, builder.key_serde, builder.value_serde, home.context, is_timestamped=False)
-        rows = home.rows("rocksdb")
-        history_ms, interval_ms = builder.history_retention_ms, builder.segment_interval_ms
-        self._rows = VersionedRows(rows.buffer(self.name), rows.facts(self.name), history_ms, interval_ms)
+        self._rows = self._make_rows(home)
         # Every version counts, so none is left out of the changelog.
         self._log = home.changelog(self.name, EachChange) if builder.logging_enabled else None
         self._is_open = True
+
+    def _make_rows(self, home: RowsHome) -> VersionedRows:
+        builder, rows = self._builder, home.rows("rocksdb")
+        buffer, facts = rows.buffer(self.name), rows.facts(self.name)
+        return VersionedRows(buffer, facts, builder.history_retention_ms, builder.segment_interval_ms)
+
+    @property
+    def is_timestamped(self) -> bool:
+        return False
+
+    @property
+    def remembers_commit(self) -> bool:
+        return True
+
+    @property
+    def _scanned(self) -> DirtyBuffer:
+        return self._rows.buffer
+
+    def current_view(self) -> QueryableStore:
+        """Without a cache, reading leaves no trace."""
+        return self
+
+    def committed_view(self, home: RowsHome) -> QueryableStore:
+        view: OwnVersionedStore[K, V] = OwnVersionedStore(self._builder)
+        view._codec, view._rows = self._codec, view._make_rows(home)
+        return view
 
     def put(self, key: K, value: V | None, timestamp: int) -> int:
         raw, data = self._codec.key_bytes(key), self._codec.value_bytes(value)

@@ -61,10 +61,65 @@ def test_a_store_of_joined_streams_gives_every_record_by_its_time(joins):
     assert one(joins, "both-other-join-store", query, isolation=UNCOMMITTED).result == []
 
 
-@pytest.mark.parametrize("store", ["prices", "closed-store", "priced-Buffer"])
+@pytest.mark.parametrize(
+    ("store", "query"),
+    [
+        ("closed-store", sf.KeyQuery("a")),
+        ("priced-Buffer", sf.KeyQuery("a")),
+        ("prices", sf.KeyQuery("a")),
+        ("prices", sf.RangeQuery()),
+        ("counts", sf.VersionedKeyQuery("a")),
+        ("counts", sf.MultiVersionedKeyQuery("a")),
+    ],
+)
 @pytest.mark.parametrize("isolation", [COMMITTED, UNCOMMITTED])
-def test_buffers_and_versioned_stores_answer_no_queries(joins, store, isolation):
-    assert one(joins, store, sf.KeyQuery("a"), isolation=isolation).failure is sf.FailureReason.UNKNOWN_QUERY_TYPE
+def test_buffers_answer_no_queries_and_versioned_stores_those_of_versions_alone(joins, store, query, isolation):
+    assert one(joins, store, query, isolation=isolation).failure is sf.FailureReason.UNKNOWN_QUERY_TYPE
+
+
+def test_versions_are_found_by_time_now_and_as_of_the_last_commit(joins):
+    def price(value, timestamp):
+        joins.work("prices", 0, "prices", "a", value, timestamp)
+
+    def ask_both(query):
+        return [one(joins, "prices", query, isolation=isolation).result for isolation in (COMMITTED, UNCOMMITTED)]
+
+    def versions(**options):
+        return [[v.value for v in found] for found in ask_both(sf.MultiVersionedKeyQuery("a", **options))]
+
+    price("1", 10)
+    price("2", 20)
+    joins.commit(joins.place("prices").task(0))
+    price("3", 30)
+    first, second, third = sf.VersionedRecord("1", 10, 20), sf.VersionedRecord("2", 20), sf.VersionedRecord("3", 30)
+    assert ask_both(sf.VersionedKeyQuery("a")) == [second, third]
+    assert ask_both(sf.VersionedKeyQuery("a", as_of=19)) == [first, first]
+    assert ask_both(sf.VersionedKeyQuery("a", as_of=25)) == [second, sf.VersionedRecord("2", 20, 30)]
+    assert ask_both(sf.VersionedKeyQuery("a", as_of=9)) == [None, None]
+    assert versions() == [["1", "2"], ["1", "2", "3"]]
+    assert versions(descending=True) == [["2", "1"], ["3", "2", "1"]]
+    assert versions(time_from=20, time_to=29) == [["2"], ["2"]], "the first ends where the second begins"
+    assert versions(time_from=19, time_to=20) == [["1", "2"], ["1", "2"]]
+
+
+def test_a_view_of_committed_versions_follows_the_commits(joins):
+    task = joins.place("prices").task(0)
+    query = sf.VersionedKeyQuery("a", as_of=15)
+    found = []
+    for number, timestamp in enumerate([10, 20, 200_000]):
+        joins.work("prices", 0, "prices", "a", str(number), timestamp)
+        joins.commit(task)
+        found.append(one(joins, "prices", query, isolation=COMMITTED).result)
+    expected = [sf.VersionedRecord("0", 10), sf.VersionedRecord("0", 10, 20), None]
+    assert found == expected, "the last is older than the history"
+
+
+def test_versions_that_are_too_many_to_look_at_are_refused(joins):
+    for timestamp in range(20):
+        joins.work("prices", 0, "prices", "a", "x", timestamp)
+    with pytest.raises(sf.ScanTooLargeError):
+        one(joins, "prices", sf.MultiVersionedKeyQuery("a"), max_scanned=5, isolation=UNCOMMITTED)
+    assert not one(joins, "prices", sf.MultiVersionedKeyQuery("a"), limit=3, isolation=UNCOMMITTED).is_complete
 
 
 def say(app, key, timestamp=0, value="x"):
