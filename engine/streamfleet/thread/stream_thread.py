@@ -9,6 +9,7 @@ raises and the owner decides.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from typing import Generic
 
 import structlog
@@ -347,10 +348,12 @@ class StreamThread(Generic[ReportT, PlanT]):
             return
         self.gate.close()
         failure: StreamsError | None = None
-        if self.phase is not ThreadPhase.CREATED:
-            self._transition_to(ThreadPhase.STOPPING)
-            failure = self._close_tasks()
-        self._close_clients()
+        try:
+            if self.phase is not ThreadPhase.CREATED:
+                self._transition_to(ThreadPhase.STOPPING)
+                failure = self._close_tasks()
+        finally:
+            self._close_clients()  # or the group would take this member for alive
         if failure is not None:
             raise failure
 
@@ -394,10 +397,15 @@ class StreamThread(Generic[ReportT, PlanT]):
         return failure
 
     def _close_clients(self) -> None:
-        self._membership.leave("shutdown", static_too=self.leaves_for_good)
-        self._commit.close()
-        self._consumer.close()
-        self.tasks.close()
+        """One that cannot be closed does not keep the others open."""
+        with ExitStack() as closing:
+            closing.callback(self._die)
+            closing.callback(self.tasks.close)
+            closing.callback(self._consumer.close)
+            closing.callback(self._commit.close)
+            self._membership.leave("shutdown", static_too=self.leaves_for_good)
+
+    def _die(self) -> None:
         self.phase = ThreadPhase.DEAD
 
     def _transition_to(self, phase: ThreadPhase) -> None:
