@@ -50,7 +50,7 @@ def take_inventory(directory: StateDirectory, application_id: str, content_ids: 
             continue
         try:
             offset_sum = _offset_sum(directory, application_id, content_id, partition)
-        except StateStoreError as error:
+        except (StateStoreError, OSError) as error:
             log.warning("local state of a task cannot be read", task=f"{content_id}_{partition}", error=str(error))
         else:
             inventory.note((content_id, partition), offset_sum)

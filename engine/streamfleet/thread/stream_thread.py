@@ -294,9 +294,19 @@ class StreamThread(Generic[ReportT, PlanT]):
 
     def _on_trouble(self, trouble: ConsumerEvent) -> None:
         if isinstance(trouble, OffsetOutOfRange):
-            self.tasks.go_on_behind_gap(trouble.partition, trouble.offset)
+            self._on_missing_offset(trouble)
             return
         log.warning("consumer trouble", thread=self.name, trouble=str(trouble))
+
+    def _on_missing_offset(self, missing: OffsetOutOfRange) -> None:
+        """A member that was paused for too long finds its input gone: the new owner has processed and purged it."""
+        if self.tasks.was_processed_elsewhere(missing.partition, missing.offset):
+            self._membership.enforce_rebalance("somebody else has processed what this member was to read")
+            raise TaskMigratedError(
+                f"{missing.partition} was processed beyond offset {missing.offset} by somebody else",
+                hint="this member was away for longer than its session; it joins again",
+            )
+        self.tasks.go_on_behind_gap(missing.partition, missing.offset)
 
     def _process(self) -> None:
         processed = 0

@@ -351,6 +351,15 @@ class TaskManager:
         for partition, task in self._owners.items():
             task.advance(partition, self._consumer.position(partition))
 
+    def was_processed_elsewhere(self, partition: TopicPartition, offset: int) -> bool:
+        """Whether somebody has committed more of an input than was read of it here: then these tasks have another owner, who may
+        also have deleted what this member wanted to read next.
+        """
+        if partition not in self._owners:
+            return False
+        committed = self._offsets.committed([partition]).get(partition)
+        return committed is not None and committed.offset > offset
+
     def go_on_behind_gap(self, partition: TopicPartition, offset: int) -> None:
         """An offset that was to be read is gone. Only a source that says where to go on then does go on; the gap is counted."""
         task = self._owners.get(partition)

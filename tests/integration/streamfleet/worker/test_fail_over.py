@@ -48,6 +48,7 @@ def test_F16_standbys_of_a_killed_worker_go_on_at_once_and_it_comes_back_as_a_st
     killed_door, door = killed.until_ready(), heir.until_ready()
     heir.until(lambda: are_settled(killed_door, door))
     shop.counts(lambda found: found == Counter(WORDS))
+    heir.until(lambda: are_settled(killed_door, door))  # the copies have the last of it, too
 
     before, began = restored(door), time.monotonic()
     killed.process.kill()

@@ -278,3 +278,15 @@ def test_input_behind_a_gap_is_committed_although_nothing_follows(member, cluste
     one.commit.commit(one.tasks.running)
     assert cluster.committed_offsets[TopicPartition("in", 0)] == 3
     assert sum(one.factory.metrics.dropped_records.values()) == 2
+
+
+def test_input_that_somebody_else_has_committed_was_processed_elsewhere(member, cluster):
+    partition = TopicPartition("in", 0)
+    one = member("one")
+    one.assign(active=[0])
+    assert not one.tasks.was_processed_elsewhere(partition, 3)
+    cluster.committed_offsets[partition] = 3
+    assert not one.tasks.was_processed_elsewhere(partition, 3)
+    cluster.committed_offsets[partition] = 4
+    assert one.tasks.was_processed_elsewhere(partition, 3)
+    assert not one.tasks.was_processed_elsewhere(TopicPartition("in", 9), 3)
