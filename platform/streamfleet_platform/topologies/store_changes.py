@@ -33,15 +33,29 @@ def renamed_stores(old: TopologyLock, new: TopologyLock) -> dict[str, str]:
     fresh = {name: _make(new, name) for name in new.stores.keys() - old.stores.keys()}
     renames: dict[str, str] = {}
     for name, make in gone.items():
-        twins = [other for other, its_make in gone.items() if its_make == make]
-        matches = [other for other, its_make in fresh.items() if its_make == make]
+        twins = [other for other, its_make in gone.items() if _fits(its_make, make)]
+        matches = [other for other, its_make in fresh.items() if _fits(its_make, make)]
         if len(twins) == 1 and len(matches) == 1:
             renames[name] = matches[0]
     return renames
 
 
-def _make(lock: TopologyLock, name: str) -> Any:
-    """What a rename leaves as it is: format and serdes, where its records come from, and how many share its sub-topology."""
+def _possible_names(old: TopologyLock, new: TopologyLock, name: str) -> list[str]:
+    """The new stores that a store which is gone may have become, where that is not certain."""
+    make = _make(old, name)
+    return sorted(other for other in new.stores.keys() - old.stores.keys() if _fits(_make(new, other), make))
+
+
+Make = tuple[dict[str, Any], frozenset[str]]
+
+
+def _fits(one: Make, other: Make) -> bool:
+    """The same format, fed from some of the same topics: others may have come or gone in the same change."""
+    return one[0] == other[0] and (one[1] == other[1] or not one[1].isdisjoint(other[1]))
+
+
+def _make(lock: TopologyLock, name: str) -> Make:
+    """What a rename leaves as it is: format and serdes, and where its records come from."""
     store = lock.stores[name]
     part = lock.part_of_store(name)
     sources = frozenset() if part is None else _external_sources(lock, part)
@@ -62,7 +76,7 @@ def store_changes(old: TopologyLock, new: TopologyLock, renames: Mapping[str, st
         elif name in renames.values():
             continue
         elif name not in new.stores:
-            yield _removed(name, old.stores[name])
+            yield _removed(name, old.stores[name], _possible_names(old, new, name))
         elif name not in old.stores:
             yield _added(name, new.stores[name])
         else:
@@ -83,15 +97,15 @@ def _added(name: str, store: Store) -> Change:
     )
 
 
-def _removed(name: str, store: Store) -> Change:
+def _removed(name: str, store: Store, possible_names: list[str]) -> Change:
     topic = f"; its changelog {store['changelog']} becomes an orphan candidate" if _owns_changelog(store) else ""
-    return Change(
-        "store removed",
-        name,
-        Verdict.RESTART,
-        f"the content id of its sub-topology changes: stop all workers, start all; its content is given up{topic}",
-        lost_state=(name,),
-    )
+    reason = f"the content id of its sub-topology changes: stop all workers, start all; its content is given up{topic}"
+    if not possible_names:
+        return Change("store removed", name, Verdict.RESTART, reason, lost_state=(name,))
+    # What may be a rename weighs as much as one that is certain: else one more change would hide it.
+    now = " or ".join(possible_names)
+    reason += f"; if it was renamed to {now}, give a rename map, or bootstrap the new store"
+    return Change("store removed", name, Verdict.MIGRATE, reason, lost_state=(name,))
 
 
 def _renamed(name: str, now: str, store: Store) -> Change:
