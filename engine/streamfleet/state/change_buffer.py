@@ -189,7 +189,7 @@ class ChangeBuffer(TaskStore):
 
     def _note(self, raw: bytes) -> None:
         if self._changed is not None:
-            self._changed.keys[raw] = None
+            self._changed.log(raw, None, None)
 
     def _logged(self, raw: bytes) -> bytes | None:
         there = self._rows.get(_BY_KEY + raw)
@@ -217,7 +217,8 @@ class _ChangedKeys:
         return self
 
     def log(self, key: bytes, value: bytes | None, timestamp: int | None, headers: Headers = ()) -> None:
-        raise NotImplementedError("values are read when they are logged")
+        """The value is not kept: what the key holds at the commit is what counts."""
+        self.keys[key] = None
 
     def flush(self) -> None:
         keys, self.keys = self.keys, {}

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from streamfleet.errors import StreamsError
 from streamfleet.processor.api import InternalProcessorContext, Processor, ProcessorContext
 from streamfleet.records import Change, Record, ValueAndTimestamp
 from streamfleet.state.api import VersionedKeyValueStore
@@ -34,8 +35,11 @@ class ValueGetter(ABC):
         return False
 
     def get_as_of(self, key: Any, timestamp: int) -> Row | None:
-        """What the table held at some time."""
-        raise NotImplementedError(f"{type(self).__name__} has no history")
+        """What the table held at some time; an error where `is_versioned` is false."""
+        raise StreamsError(
+            f"the table was asked for what {key!r} was at {timestamp}, but it has no history",
+            hint="keep it in a versioned store: Stores.versioned_key_value(...)",
+        )
 
     def close(self) -> None:
         """Most hold nothing."""
