@@ -1,9 +1,10 @@
 """The command `streamfleet`: one entry point that offers what is installed.
 
 `topology` needs no broker; `run` and `worker` are about one app on a cluster; `broker` comes from the development broker
-where that is installed. Progress and errors go to standard error, results to standard output. Exit codes: 0 done, 1
-refused with a reason, 2 misused; `run` has one more (worker/exit_codes.py). What a command does lives in the package it is
-about; here are only the arguments, the help and the errors as sentences.
+where that is installed, and the commands about a fleet from the control plane, which is loaded when one of them is called.
+Progress and errors go to standard error, results to standard output. Exit codes: 0 done, 1 refused with a reason, 2 misused;
+`run` has one more (worker/exit_codes.py). What a command does lives in the package it is about;
+here are only the arguments, the help and the errors as sentences.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperGroup
 
 from streamfleet.errors import StreamsError
 
@@ -24,11 +26,39 @@ if TYPE_CHECKING:  # loaded where it is needed: `streamfleet broker` should not 
     from streamfleet.topology.plan import TopologyPlan
     from streamfleet.topology.topology import Topology
 
+FLEET_COMMANDS = "streamfleet_platform.cli"
+"""By its name only: the engine does not need the control plane."""
+
+
+class Commands(TyperGroup):
+    """Our own commands, and those of the fleet: loaded when they are asked for, because a worker should not wait for them."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # Typer's context is click's
+        self._load_fleet()
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
+        if cmd_name not in self.commands:
+            self._load_fleet()
+        return super().get_command(ctx, cmd_name)
+
+    def _load_fleet(self) -> None:
+        try:
+            fleet = importlib.import_module(FLEET_COMMANDS)
+        except ModuleNotFoundError as error:
+            # the extra `platform` is not installed: what it would offer is not there
+            self.epilog = f"The commands about a fleet need streamfleet[platform]: there is no module {error.name}."
+            return
+        for name, command in typer.main.get_group(fleet.commands).commands.items():
+            self.commands.setdefault(name, command)
+
+
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Kafka Streams in Python: look at a topology, run it on a cluster, reset it, and run a development broker.",
+    help="Kafka Streams in Python: look at a topology, run it on a cluster, operate a fleet of apps, run a development broker.",
 )
 topology_app = typer.Typer(
     no_args_is_help=True,

@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from streamfleet.config_streams_group import refuse_ignored
-from streamfleet.config_values import OPTIMIZATIONS, client_tags, host_and_port, optimization, tag_names, task_assignor
+from streamfleet.config_values import (
+    OPTIMIZATIONS,
+    client_tags,
+    host_and_port,
+    optimization,
+    store_epochs,
+    tag_names,
+    task_assignor,
+)
 from streamfleet.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -145,6 +153,11 @@ class StreamsConfig:
     """Below it every app has a directory with one database per task."""
     state_snapshot_dir: Path | None = _setting("state.snapshot.dir", None, Path)
     """Where snapshots of stores are looked for: a task that has nothing of a store takes one over and replays only what follows."""
+    store_epochs: Mapping[str, int] = field(
+        default_factory=dict, metadata={"name": "store.epochs", "parse": store_epochs}
+    )
+    """Which epoch of a store's changelog the app has, as store:number,store:number. Stores that are not named have the first
+    one, 0; a bootstrap makes the next."""
     statestore_cache_max_bytes: int = _setting("statestore.cache.max.bytes", 10 * 1024 * 1024, _at_least(0))
     """Memory for results held back by record caches, over all tasks of a process; 0 forwards every update."""
     statestore_object_cache_max_bytes: int = _setting(
@@ -178,6 +191,10 @@ class StreamsConfig:
     """Rewriting of the topology before it is built: `none`, `all`, or some of `reuse.ktable.source.topics`,
     `merge.repartition.topics` and `single.store.self.join`, separated by commas. It renames internal topics: changing it is a new
     start of the state."""
+    topology_execution: Literal["compiled", "interpreted"] = _setting(
+        "topology.execution", "compiled", _one_of("compiled", "interpreted")
+    )
+    """How records run through the topology: as one generated function, or node by node. Changes no result."""
     topic_overrides: Mapping[str, str] = field(default_factory=dict)
     """Settings of all internal topics, from names that begin with `topic.`."""
 
@@ -207,7 +224,7 @@ class StreamsConfig:
     poll_ms: int = _setting("poll.ms", 100, _at_least(0, _milliseconds))
     """How long to wait for records when there is nothing to do."""
     buffered_records_per_partition: int = _setting("buffered.records.per.partition", 1000, _at_least(1))
-    """Records of an input partition held in memory before it is paused."""
+    """Records of an input partition held in memory while its task waits for another input; with ten times as many it is paused."""
     session_timeout_ms: int = _setting("session.timeout.ms", 45_000, _at_least(6000, _milliseconds))
     """After which the group gives the tasks of a silent member to others."""
     heartbeat_interval_ms: int = _setting("heartbeat.interval.ms", 500, _at_least(10, _milliseconds))

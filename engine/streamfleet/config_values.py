@@ -47,6 +47,20 @@ def tag_names(value: Any) -> tuple[str, ...]:
     return names
 
 
+def store_epochs(value: Any) -> dict[str, int]:
+    """`store:1,other:2` as text, or a mapping."""
+    pairs = value if isinstance(value, Mapping) else dict(_pair(part) for part in str(value).split(",") if part.strip())
+    epochs = {str(store): int(epoch) for store, epoch in pairs.items()}
+    if any(not store or epoch < 0 for store, epoch in epochs.items()):
+        raise ValueError("expected store:number,store:number with numbers from 0")
+    return epochs
+
+
+def _pair(text: str) -> tuple[str, str]:
+    store, _, epoch = text.strip().rpartition(":")
+    return store, epoch
+
+
 def client_tags(value: Mapping[str, Any]) -> dict[str, str]:
     tags = {str(name): str(text) for name, text in value.items()}
     if len(tags) > MAX_TAGS:

@@ -7,7 +7,8 @@
     ├── InvalidAssignmentError      an app's own TaskAssignor gave an answer that cannot be carried out: fix it
     ├── ApplicationShutdownError    a member asked the whole application to stop: stop cleanly
     ├── TaskInterruptedError        a task cannot go on, whatever its record: no error handler is asked
-    │   └── TaskCorruptedError      its local state is unusable: wipe it and restore it from its changelogs
+    │   ├── TaskCorruptedError      its local state is unusable: wipe it and restore it from its changelogs
+    │   └── SerdeUnavailableError   what a serde asks (a schema registry) is away: try again later
     ├── RecordError                 one record could not be handled; a handler may answer CONTINUE
     │   ├── DeserializationError    its bytes do not fit the source's serde
     │   ├── TimestampError          its timestamp is negative or could not be extracted
@@ -65,6 +66,10 @@ class TaskInterruptedError(StreamsError):
 
 class TaskCorruptedError(TaskInterruptedError):
     """A task's local state cannot be used: its offsets do not fit the changelog, or its rows cannot be read."""
+
+
+class SerdeUnavailableError(TaskInterruptedError):
+    """A serde could not ask what it has to ask: the record may be perfectly fine."""
 
 
 class RecordError(StreamsError):

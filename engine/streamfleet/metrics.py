@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
+from streamfleet.ids import TaskId
+
 Activity = Literal["restore", "poll", "process", "punctuate"]
 """What a StreamThread spends its time on; commits have a histogram of their own."""
 
@@ -53,12 +55,21 @@ class LatencyHistogram:
         return sum(self.counts)
 
 
+class TaskCounts(NamedTuple):
+    """What one task has done in this process."""
+
+    processed_records: int = 0
+    busy_seconds: float = 0.0
+    """Spent with its records."""
+
+
 class ThreadCounts:
     """The numbers of one StreamThread, which alone writes them."""
 
     def __init__(self) -> None:
         self.processed_records: dict[int, int] = {}
         """By number of the SubTopology."""
+        self.tasks: dict[TaskId, TaskCounts] = {}
         self.polls = 0
         self.polled_records = 0
         self.restored_records = 0
@@ -73,8 +84,10 @@ class ThreadCounts:
         self.commit_latency = LatencyHistogram()
         self.activity_seconds: dict[Activity, float] = {}
 
-    def add_processed(self, sub_topology: int, records: int) -> None:
-        self.processed_records[sub_topology] = self.processed_records.get(sub_topology, 0) + records
+    def add_processed(self, task_id: TaskId, records: int, seconds: float = 0.0) -> None:
+        part, before = task_id.sub_topology, self.tasks.get(task_id, TaskCounts())
+        self.processed_records[part] = self.processed_records.get(part, 0) + records
+        self.tasks[task_id] = TaskCounts(before.processed_records + records, before.busy_seconds + seconds)
 
     def add_moved_timestamp(self) -> None:
         self.moved_timestamps += 1

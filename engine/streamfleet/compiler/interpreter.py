@@ -7,12 +7,12 @@ node_context.py, the answer to a raised error in failures.py, serializing and se
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from streamfleet.compiler.failures import ProcessingFailures
 from streamfleet.compiler.node_context import FixedKeyNodeContext, NodeContext, Process
-from streamfleet.compiler.program import TaskEnvironment
+from streamfleet.compiler.program import InputRecord, TaskEnvironment
 from streamfleet.errors import ConfigError, ProductionError, StreamsError, TopologyError
 from streamfleet.processor.api import FixedKeyProcessor, Processor, Punctuator
 from streamfleet.records import FixedKeyRecord, Record, RecordContext
@@ -195,6 +195,13 @@ class Interpreter:
 
     def process(self, source: str, record: Record[Any, Any]) -> None:
         self._sources[source].process(record)
+
+    def process_batch(self, source: str, batch: Sequence[InputRecord]) -> None:
+        environment, process = self._environment, self._sources[source].process
+        for context, key, value in batch:
+            environment.record_context = context
+            environment.stream_time = max(environment.stream_time, context.timestamp)
+            process(Record(key, value, context.timestamp, context.headers))
 
     def punctuate(self, operator: str, callback: Punctuator, timestamp: int) -> None:
         try:

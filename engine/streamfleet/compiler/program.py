@@ -6,12 +6,12 @@ side knows more of the other than is written here, so a second compiler can be p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from streamfleet.processor.api import Cancellable, PunctuationType, Punctuator
 from streamfleet.processor.handlers import ProcessingHandler
-from streamfleet.records import ProducerRecord, Record, RecordContext
+from streamfleet.records import Headers, ProducerRecord, Record, RecordContext
 from streamfleet.topology.nodes import StreamPartitioner
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+InputRecord = tuple[RecordContext, Any, Any]
+"""A record as it comes out of a queue: its context, with the time that the extractor gave it, then key and value."""
+
+
 class TaskProgram(Protocol):
     """The nodes of one task, ready to run."""
 
@@ -32,7 +36,12 @@ class TaskProgram(Protocol):
 
     def process(self, source: str, record: Record[Any, Any]) -> None:
         """Run one record from the named source through the graph, depth first. The record context is set by the
-        caller.
+        caller, with the record's timestamp and headers.
+        """
+
+    def process_batch(self, source: str, batch: Sequence[InputRecord]) -> None:
+        """Run records of the named source, one after the other; sets the record context and the stream time for each. Ends
+        with the first error that no handler takes; the record context then is that of the record it is about.
         """
 
     def punctuate(self, operator: str, callback: Punctuator, timestamp: int) -> None:
@@ -42,8 +51,15 @@ class TaskProgram(Protocol):
         """Close all processors, also if some of them fail."""
 
 
+SendParts = Callable[[Any, Any, int, Headers], None]
+"""f(key, value, timestamp, headers): what a sink with one topic and no partitioner is."""
+
+
 class RecordSender(Protocol):
     """Where sinks put their records."""
+
+    def to_topic(self, operator: str, topic: str, key_serde: Serde[Any], value_serde: Serde[Any]) -> SendParts:
+        """`send` for a sink that always writes to one topic and leaves the partition to the producer."""
 
     def send(
         self,
@@ -69,6 +85,8 @@ class TaskEnvironment(Protocol):
     record_context: RecordContext | None
     """Of the record under way. `forward` replaces it while timestamp or headers differ, and puts the old one back."""
     processing_handler: ProcessingHandler
+    stream_time: int
+    """Highest timestamp the task has seen; a program moves it on within a batch."""
 
     @property
     def sender(self) -> RecordSender: ...

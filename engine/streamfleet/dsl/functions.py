@@ -46,9 +46,19 @@ def _shown(function: Callable[..., Any]) -> str:
 
 def with_key(function: Callable[..., Any], *, takes_key: bool) -> Callable[[Any, Any], Any]:
     """A function of key and value from one of the value alone."""
-    if takes_key:
-        return function
-    return lambda _key, value: function(value)
+    return function if takes_key else OfValue(function)
+
+
+class OfValue:
+    """A function of the value alone, where one of key and value is called. The compiler calls `function` itself."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+
+    def __call__(self, _key: Any, value: Any) -> Any:
+        return self.function(value)
 
 
 def joiner_with_key(joiner: Callable[..., Any], *, takes_key: bool) -> Callable[[Any, Any, Any], Any]:

@@ -22,6 +22,7 @@ from streamfleet.kafka.client_errors import (
 )
 from streamfleet.kafka.topic_drift import SettingDrift, find_drift
 from streamfleet.ports import Admin, TopicInfo, TopicToCreate
+from streamfleet.state.changelog_names import is_changelog_of
 from streamfleet.topology.nodes import SourceNode
 from streamfleet.topology.plan import InternalTopic, TopologyPlan
 from streamfleet.topology.topology import Topology
@@ -75,12 +76,13 @@ class InternalTopicManager:
         internal = set(topology.repartition_topics)
         named = {topic for source in sources for topic in source.topics if topic not in internal}
         own = {topology.topic_name(topic, application_id) for topic in internal}
-        own |= {
-            changelog
-            for store in topology.stores
-            if (changelog := topology.changelog_topic(store, application_id)) is not None
+        own_stores = [store for store in topology.stores if topology.changelog_topic(store, application_id) is not None]
+        matching = {
+            topic
+            for topic in self._matching(sources, own)
+            if not any(is_changelog_of(topic, application_id, store) for store in own_stores)
         }
-        found = self._admin.describe_topics(named | self._matching(sources, own))
+        found = self._admin.describe_topics(named | matching)
         missing = sorted(named - found.keys())
         if missing:
             raise MissingSourceTopicError(missing)

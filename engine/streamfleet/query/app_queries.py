@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from streamfleet.assignment.snapshot import Plan
 from streamfleet.config import StreamsConfig
 from streamfleet.ports import Admin
+from streamfleet.query import store_digest
 from streamfleet.query.hosts import KeyQueryMetadata, metadata_of
 from streamfleet.query.lags import LagInfo, local_store_lags
 from streamfleet.query.local_queries import LocalQueries, Threads
 from streamfleet.query.request import StateQueryRequest
 from streamfleet.query.results import StateQueryResult
 from streamfleet.query.store_catalogue import KeyPartitioner, StoreCatalogue
+from streamfleet.query.store_digest import ListedRows, StoreDigest
 from streamfleet.serdes.api import Serde
 from streamfleet.state.committed_stores import CommittedStores
 from streamfleet.thread.task_factory import TaskFactory
@@ -55,6 +58,14 @@ class AppQueries:
 
     def local_store_lags(self) -> dict[str, dict[int, LagInfo]]:
         return local_store_lags(self.catalogue, self._threads(), self._admin)
+
+    def digest(self, store: str, partition: int) -> StoreDigest:
+        """Of a task that is here: what its store held at its last commit. Raises StoreUnavailableError."""
+        return store_digest.digest(self.catalogue.place(store), partition, self._threads)
+
+    def rows_of(self, store: str, partition: int, buckets: Sequence[int]) -> ListedRows:
+        """The rows behind some buckets of such a digest, as of the last commit."""
+        return store_digest.rows_of(self.catalogue.place(store), partition, buckets, self._threads)
 
     def _plan(self) -> Plan | None:
         """Threads hear of a new generation one after the other."""

@@ -10,8 +10,9 @@ reading: a process that stood still in between finds out, and says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from streamfleet.assignment.snapshot import MemberReport, Plan
 from streamfleet.config import StreamsConfig

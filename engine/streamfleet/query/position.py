@@ -7,16 +7,16 @@ the state, none after it is: so a later position answers whatever an earlier one
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from streamfleet.ids import TopicPartition
 
 
-@dataclass(frozen=True)
-class Position:
+class Position(msgspec.Struct, frozen=True):
     """Offsets of the last records that are part of a state; nothing is said about what is missing."""
 
-    offsets: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    offsets: Mapping[str, Mapping[int, int]] = {}
 
     @classmethod
     def of(cls, processed: Mapping[TopicPartition, int]) -> Position:

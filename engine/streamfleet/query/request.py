@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+import msgspec
 
 from streamfleet.errors import OptionError
 from streamfleet.query.position import Position
@@ -23,8 +24,7 @@ class IsolationLevel(enum.Enum):
     """What was committed last."""
 
 
-@dataclass(frozen=True)
-class StateQueryRequest(Generic[R]):
+class StateQueryRequest(msgspec.Struct, Generic[R], frozen=True):
     """Without `partitions`, all that this process has are asked. `require_active`: no standby and no task that still restores
     may answer. `position_bound`: an answer must be at least that fresh. `isolation` None: as the app is configured. `limit`: at
     most that many rows of each partition. `max_scanned`: how many may be looked at for them.
@@ -35,7 +35,7 @@ class StateQueryRequest(Generic[R]):
     query: Query[R]
     partitions: Collection[int] | None = None
     require_active: bool = False
-    position_bound: Position = field(default_factory=Position)
+    position_bound: Position = msgspec.field(default_factory=Position)
     isolation: IsolationLevel | None = None
     limit: int | None = None
     max_scanned: int | None = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from streamfleet.errors import StoreUnavailableError
 from streamfleet.query.position import Position
@@ -28,8 +29,7 @@ class FailureReason(enum.Enum):
     """Reading failed."""
 
 
-@dataclass(frozen=True)
-class QueryResult(Generic[R]):
+class QueryResult(msgspec.Struct, Generic[R], frozen=True):
     """`is_active`: read by the partition's only owner. Else the state may be late: by `lag_records` changelog records as far as
     they are known here, and by what was processed since `as_of_ms`.
     """
@@ -37,7 +37,7 @@ class QueryResult(Generic[R]):
     value: R | None = None
     failure: FailureReason | None = None
     message: str = ""
-    position: Position = field(default_factory=Position)
+    position: Position = msgspec.field(default_factory=Position)
     is_active: bool = False
     lag_records: int | None = None
     as_of_ms: int | None = None
@@ -61,11 +61,10 @@ class QueryResult(Generic[R]):
         return cls(failure=reason, message=message, position=position or Position())
 
 
-@dataclass(frozen=True)
-class StateQueryResult(Generic[R]):
+class StateQueryResult(msgspec.Struct, Generic[R], frozen=True):
     """`partitions` has what was asked; of a global store there is only `global_result`."""
 
-    partitions: Mapping[int, QueryResult[R]] = field(default_factory=dict)
+    partitions: Mapping[int, QueryResult[R]] = {}
     global_result: QueryResult[R] | None = None
 
     @property

@@ -48,6 +48,8 @@ class StoreCatalogue:
     def __init__(self, factory: TaskFactory) -> None:
         self._config = factory.config
         self._places = _places(factory)
+        self._serdes: dict[tuple[str, str], Serde[Any]] = {}
+        """By store and side, as they are asked for: every query needs them, and resolving one costs more than using it."""
 
     @property
     def places(self) -> Mapping[str, StorePlace]:
@@ -68,6 +70,12 @@ class StoreCatalogue:
         return self._serde(store, "value", self._config.default_value_serde)
 
     def _serde(self, store: str, side: str, default: Serde[Any] | None) -> Serde[Any]:
+        found = self._serdes.get((store, side))
+        if found is None:
+            found = self._serdes[store, side] = self._resolved(store, side, default)
+        return found
+
+    def _resolved(self, store: str, side: str, default: Serde[Any] | None) -> Serde[Any]:
         given: Serde[Any] | None = getattr(self.place(store).builder, f"{side}_serde", None)
         chosen = resolved(given, default)
         if chosen is None:
@@ -97,7 +105,7 @@ def _places(factory: TaskFactory) -> dict[str, StorePlace]:
             continue
         for name in part.stores:
             if name in topology.stores:
-                changelog = topology.changelog_topic(name, application_id)
+                changelog = topology.changelog_topic(name, application_id, factory.config.store_epochs)
                 places[name] = StorePlace(
                     name,
                     topology.stores[name],

@@ -9,11 +9,13 @@ from streamfleet.serdes.api import Serde
 from streamfleet.serdes.lists import list_of
 from streamfleet.serdes.numbers import double, float_, integer, long, short
 from streamfleet.serdes.plain import boolean, bytes, string, uuid, void  # noqa: A004 Kafka's word
+from streamfleet.serdes.registered import avro, protobuf
 from streamfleet.serdes.structured import json, msgpack
 from streamfleet.serdes.windowed import session_windowed, windowed
 
 __all__ = [
     "Serde",
+    "avro",
     "boolean",
     "bytes",
     "double",
@@ -23,6 +25,7 @@ __all__ = [
     "list_of",
     "long",
     "msgpack",
+    "protobuf",
     "session_windowed",
     "short",
     "string",

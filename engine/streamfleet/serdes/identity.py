@@ -82,8 +82,20 @@ def _fields(schema: Any) -> dict[str, str]:
     reference = schema.get("$ref")
     if isinstance(reference, str):
         schema = schema.get("$defs", {}).get(reference.rpartition("/")[2], {})
+    if isinstance(schema.get("fields"), list):  # Avro's
+        return {field["name"]: _avro_kind(field.get("type")) for field in sorted(schema["fields"], key=_name)}
     properties = schema.get("properties", {})
     return {name: _kind(of) for name, of in sorted(properties.items())} if isinstance(properties, dict) else {}
+
+
+def _name(field: Any) -> str:
+    return str(field["name"])
+
+
+def _avro_kind(of: Any) -> str:
+    if isinstance(of, list):
+        return " or ".join(_avro_kind(choice) for choice in of)
+    return str(of.get("name", of.get("type", "any"))) if isinstance(of, dict) else str(of)
 
 
 def _kind(field: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streamfleet.errors import SerializationError, StateStoreError
+from streamfleet.errors import SerializationError, StateStoreError, TaskInterruptedError
 from streamfleet.records import ValueAndTimestamp
 from streamfleet.serdes.api import Serde, required, resolved, resolved_value
 from streamfleet.state.api import StoreContext
@@ -42,6 +42,8 @@ class StoreCodec:
             raise TypeError(f"store {self._name} was given None as a key; leave out records without key first")
         try:
             data = self._key_serde.serialize(self.topic, key)
+        except TaskInterruptedError:
+            raise  # not about this key or value
         except Exception as error:
             raise self._refusal("key", self._key_serde, error) from error
         if data is None:
@@ -55,6 +57,8 @@ class StoreCodec:
     def key_of(self, data: bytes) -> Any:
         try:
             return self._key_serde.deserialize(self.topic, data)
+        except TaskInterruptedError:
+            raise  # not about this key or value
         except Exception as error:
             raise self._unreadable("key", self._key_serde, error) from error
 
@@ -63,12 +67,16 @@ class StoreCodec:
             return None
         try:
             return self._value_serde.serialize(self.topic, value)
+        except TaskInterruptedError:
+            raise  # not about this key or value
         except Exception as error:
             raise self._refusal("value", self._value_serde, error) from error
 
     def _plain_value(self, data: bytes) -> Any:
         try:
             return self._value_serde.deserialize(self.topic, data)
+        except TaskInterruptedError:
+            raise  # not about this key or value
         except Exception as error:
             raise self._unreadable("value", self._value_serde, error) from error
 

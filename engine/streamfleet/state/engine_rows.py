@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import struct
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -112,16 +112,17 @@ class EngineRows:
     def has_offset(self, topic: str) -> bool:
         return self.engine.get(_OFFSETS + topic.encode()) is not None
 
-    def empty(self, store_name: str) -> None:
+    def empty(self, store_name: str, former: Sequence[str] = ()) -> None:
         """Delete a store's rows if there are any: without an offset nobody knows what they contain, and replaying over them would
-        bring deleted keys back.
+        bring deleted keys back. With them go the offsets of its `former` changelogs.
         """
         number = self._numbers.get(store_name.encode())
         if number is None:
             return
         low, high = _NUMBER.pack(number), _NUMBER.pack(number + 1)
-        if next(self.engine.scan(low, high), None) is not None:
-            self.engine.write((), (), [(low, high)])
+        forgotten = [kind + topic.encode() for topic in former for kind in (_OFFSETS, _TOPIC_IDS)]
+        if forgotten or next(self.engine.scan(low, high), None) is not None:
+            self.engine.write((), forgotten, [(low, high)])
             self.engine.flush()
 
     def adopt(self, manifest: SnapshotManifest, directory: Path) -> None:

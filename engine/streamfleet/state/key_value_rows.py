@@ -35,6 +35,9 @@ class MemoryKeyValueRows(KeyValueRows):
 
     def reload(self) -> None: ...
 
+    def raw_key(self, stored: bytes) -> bytes | None:
+        return stored
+
     def scan(self, start: bytes, end: bytes | None, *, reverse: bool) -> Iterator[Row]:
         return self.buffer.scan(start, end, reverse=reverse)
 
@@ -106,6 +109,9 @@ class LruRows(KeyValueRows):
 
     def reload(self) -> None:
         self._used = OrderedDict((key, None) for key, _ in self.buffer.scan(b"", None))
+
+    def raw_key(self, stored: bytes) -> bytes | None:
+        return stored
 
     def scan(self, start: bytes, end: bytes | None, *, reverse: bool) -> Iterator[Row]:
         return self.buffer.scan(start, end, reverse=reverse)

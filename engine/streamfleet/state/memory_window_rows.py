@@ -63,6 +63,13 @@ class _TimedRows(BottomRows):
     def reload(self) -> None:
         self._oldest = 0
 
+    def raw_key(self, stored: bytes) -> bytes | None:
+        return self._raw_key(stored) if stored.startswith(_BASE) else None
+
+    @property
+    def oldest_readable_ms(self) -> int:
+        return self._facts.observed_time - self._retention_ms + 1
+
     def _is_in_time(self, raw: bytes) -> bool:
         at = len(raw) - self._suffix
         time = int.from_bytes(raw[at : at + 8], "big")

@@ -148,6 +148,16 @@ class OwnStore(QueryableStore):
         self.open_view(codec, rows, rows, rows)
 
     @property
+    def bottom(self) -> BottomRows:
+        """The rows as they are in the engine, for who reads all of them."""
+        return cast("BottomRows", self._bottom)
+
+    @property
+    def keeps_timestamps(self) -> bool:
+        """Whether the timestamp in a row is that of its changelog record."""
+        return self._is_timestamped and not self._builder.forgets_timestamps
+
+    @property
     def codec(self) -> StoreCodec:
         """How keys and values are written; raises StoreUnavailableError while the store is closed."""
         return cast("StoreCodec", self._codec)

@@ -83,6 +83,15 @@ class BottomRows(ABC):
     def reload(self) -> None:
         """Read again from the engine what is kept in memory: the buffer was discarded."""
 
+    @abstractmethod
+    def raw_key(self, stored: bytes) -> bytes | None:
+        """The raw key of a row that a scan of the whole buffer finds; None for what is no row to be read: an index, or too old."""
+
+    @property
+    def oldest_readable_ms(self) -> int | None:
+        """Rows with an earlier time are hidden; None where rows have no time."""
+        return None
+
 
 class KeyValueRows(BottomRows):
     """Key-value rows."""

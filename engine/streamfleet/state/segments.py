@@ -18,7 +18,7 @@ from streamfleet.state.engine_rows import StoreFacts
 from streamfleet.state.prefixed_buffer import PrefixedBuffer
 
 _SEGMENT = struct.Struct(">q")
-_SEGMENT_SIZE = 8
+SEGMENT_SIZE = 8
 
 
 BufferT = TypeVar("BufferT", DirtyBuffer, PrefixedBuffer)
@@ -98,7 +98,7 @@ class Segments(Generic[BufferT]):
         for segment in reversed(chosen) if reverse else chosen:
             prefix = _SEGMENT.pack(segment)
             for key, value in self.buffer.scan(prefix + low, prefix + high, reverse=reverse):
-                yield key[_SEGMENT_SIZE:], value
+                yield key[SEGMENT_SIZE:], value
 
     def _first_live_now(self) -> int:
         return max(0, self._facts.observed_time - self._retention_ms) // self._interval_ms

@@ -13,7 +13,7 @@ from streamfleet.durations import LONG_MAX
 from streamfleet.state.dirty_buffer import DirtyBuffer, Row
 from streamfleet.state.raw_keys import SESSION_SUFFIX, is_between, pack_time, session_bounds
 from streamfleet.state.rows_api import SessionRows
-from streamfleet.state.segments import Segments
+from streamfleet.state.segments import SEGMENT_SIZE, Segments
 from streamfleet.state.window_rows import AFTER_EVERYTHING
 
 _BASE = b"\x00"
@@ -46,6 +46,14 @@ class KeyFirstSessionRows(SessionRows):
 
     def reload(self) -> None:
         self._segments.reload()
+
+    def raw_key(self, stored: bytes) -> bytes | None:
+        raw = stored[SEGMENT_SIZE:]
+        return raw if session_bounds(raw)[0] >= self.oldest_readable_ms else None
+
+    @property
+    def oldest_readable_ms(self) -> int:
+        return self._segments.oldest_readable()
 
     def find(self, key: bytes, earliest_end: int, latest_start: int, *, reverse: bool) -> Iterator[Row]:
         earliest_end = max(earliest_end, self._segments.oldest_readable())
@@ -107,6 +115,17 @@ class TimeFirstSessionRows(SessionRows):
 
     def reload(self) -> None:
         self._segments.reload()
+
+    def raw_key(self, stored: bytes) -> bytes | None:
+        base = stored[SEGMENT_SIZE:]
+        if not base.startswith(_BASE):
+            return None
+        raw = base[17:] + base[1:17]
+        return raw if session_bounds(raw)[0] >= self.oldest_readable_ms else None
+
+    @property
+    def oldest_readable_ms(self) -> int:
+        return self._segments.oldest_readable()
 
     def find(self, key: bytes, earliest_end: int, latest_start: int, *, reverse: bool) -> Iterator[Row]:
         earliest_end = max(earliest_end, self._segments.oldest_readable())

@@ -105,8 +105,17 @@ def write_snapshot(
     if batch:
         finish()
     complete = msgspec.structs.replace(manifest, files=tuple(files))
-    (directory / MANIFEST_NAME).write_bytes(msgspec.json.encode(complete))
+    write_manifest(root, complete)
     return complete
+
+
+def write_manifest(root: Path, manifest: SnapshotManifest) -> None:
+    """Written last and as a whole, beside files that are there: its presence makes them count."""
+    directory = root / manifest.store / str(manifest.partition)
+    directory.mkdir(parents=True, exist_ok=True)
+    draft = directory / f".{MANIFEST_NAME}"
+    draft.write_bytes(msgspec.json.encode(manifest))
+    draft.replace(directory / MANIFEST_NAME)
 
 
 def _sha256(path: Path) -> str:

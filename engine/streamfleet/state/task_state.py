@@ -16,6 +16,7 @@ from streamfleet.errors import RecordError, StateStoreError, StreamsError
 from streamfleet.ids import TopicPartition
 from streamfleet.ports import StoreEngine
 from streamfleet.state.api import StateStore, StoreBuilder, StoreContext, StoreEngineKind
+from streamfleet.state.changelog_names import is_changelog_of
 from streamfleet.state.committed_stores import CommittedStores
 from streamfleet.state.engine_rows import EngineRows
 from streamfleet.state.lost_rows import count_lost_rows
@@ -58,6 +59,7 @@ class TaskState:
         self._topic_ids = topic_ids or {}
         self._snapshots = snapshots
         unlogged = {entry.name for entry in entries if entry.source_is_changelog or entry.changelog is None}
+        self._changelogs = {entry.changelog for entry in entries}
         self._home = StoreHome(context, unlogged)
         self._kinds: dict[str, StoreEngineKind] = {}
         self.stores: dict[str, StateStore] = {}
@@ -78,7 +80,7 @@ class TaskState:
         rows = self._home.rows("rocksdb")
         if rows.has_offset(entry.changelog):
             return
-        rows.empty(entry.name)
+        rows.empty(entry.name, former=self._former_changelogs(context, rows, entry.name))
         partition = context.task_id.partition
         directory = None if self._snapshots is None else find_snapshot(self._snapshots, entry.name, partition)
         if directory is None:
@@ -92,6 +94,14 @@ class TaskState:
             return
         rows.adopt(manifest, directory)
         log.info("snapshot taken over", store=entry.name, partition=partition, offset=manifest.changelog_offset)
+
+    def _former_changelogs(self, context: StoreContext, rows: EngineRows, store: str) -> list[str]:
+        """Of other epochs: their offsets say nothing about the rows that come now, and would be believed by who goes back."""
+        return [
+            topic
+            for topic, _ in rows.offsets()
+            if topic not in self._changelogs and is_changelog_of(topic, context.application_id, store)
+        ]
 
     def _open(self, context: StoreContext, entry: StoreDescription) -> None:
         store = entry.builder.build()

@@ -15,7 +15,7 @@ from streamfleet.durations import LONG_MAX
 from streamfleet.state.dirty_buffer import DirtyBuffer, Row
 from streamfleet.state.raw_keys import WINDOW_SUFFIX, is_between, pack_time, window_start
 from streamfleet.state.rows_api import WindowRows
-from streamfleet.state.segments import Segments
+from streamfleet.state.segments import SEGMENT_SIZE, Segments
 
 AFTER_EVERYTHING = b"\xff" * 20
 """Behind every key it is appended to, with whatever suffix."""
@@ -51,6 +51,14 @@ class KeyFirstWindowRows(WindowRows):
 
     def reload(self) -> None:
         self._segments.reload()
+
+    def raw_key(self, stored: bytes) -> bytes | None:
+        raw = stored[SEGMENT_SIZE:]
+        return raw if window_start(raw) >= self.oldest_readable_ms else None
+
+    @property
+    def oldest_readable_ms(self) -> int:
+        return self._segments.oldest_readable()
 
     def fetch(self, key: bytes, time_from: int, time_to: int, *, reverse: bool) -> Iterator[Row]:
         time_from = max(time_from, self._segments.oldest_readable())
@@ -112,6 +120,17 @@ class TimeFirstWindowRows(WindowRows):
 
     def reload(self) -> None:
         self._segments.reload()
+
+    def raw_key(self, stored: bytes) -> bytes | None:
+        base = stored[SEGMENT_SIZE:]
+        if not base.startswith(_BASE):
+            return None
+        raw = _raw_key(base)
+        return raw if window_start(raw) >= self._oldest_readable() else None
+
+    @property
+    def oldest_readable_ms(self) -> int:
+        return self._oldest_readable()
 
     def fetch(self, key: bytes, time_from: int, time_to: int, *, reverse: bool) -> Iterator[Row]:
         time_from = max(time_from, self._oldest_readable())

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from streamfleet.clock import Clock
-from streamfleet.compiler.interpreter import Interpreter
+from streamfleet.compiler.execution import make_program
 from streamfleet.errors import StreamsError
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.metrics import Metrics
@@ -69,7 +69,7 @@ class GlobalTask:
         )
         # A global store that has left out a record is wrong for good, in every process: no handler may choose that.
         self._context.processing_handler = LogAndFailProcessing()
-        self._program = Interpreter(_topology_of(entries), self._context)
+        self._program = make_program(_topology_of(entries), self._context)
         handler = self._context.handlers.deserialization
         self._sources = {
             topic: (entry.source.name, RecordDeserializer(entry.source, self._context, handler))

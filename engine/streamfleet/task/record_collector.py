@@ -12,11 +12,11 @@ from typing import Any, Literal
 import structlog
 
 from streamfleet.compiler.failures import checked_answer, error_context, where
-from streamfleet.compiler.program import TaskEnvironment
+from streamfleet.compiler.program import SendParts, TaskEnvironment
 from streamfleet.errors import ProductionError, SerializationError, TaskInterruptedError
 from streamfleet.ports import Producer
 from streamfleet.processor.handlers import HandlerResponse, HandlerResult, ProductionHandler
-from streamfleet.records import ProducerRecord, Record
+from streamfleet.records import Headers, ProducerRecord, Record
 from streamfleet.serdes.api import Serde
 from streamfleet.topology.nodes import StreamPartitioner
 
@@ -53,11 +53,39 @@ class RecordCollector:
             key = None if record.key is None else key_serde.serialize(topic, record.key)
             part = "value"
             value = None if record.value is None else value_serde.serialize(topic, record.value)
+        except TaskInterruptedError:
+            raise  # what the serde asks is away: the record may be fine
         except Exception as error:
             self._handle_serialization_error(operator, topic, record, part, error)
             return
         for partition in partitions or (None,):
             self.send_raw(operator, ProducerRecord(topic, key, value, record.timestamp, record.headers, partition))
+
+    def to_topic(self, operator: str, topic: str, key_serde: Serde[Any], value_serde: Serde[Any]) -> SendParts:
+        key_bytes, value_bytes = key_serde.serialize, value_serde.serialize
+        produce = self._producer.send
+
+        def send(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            part: Literal["key", "value"] = "key"
+            try:
+                raw_key = None if key is None else key_bytes(topic, key)
+                part = "value"
+                raw_value = None if value is None else value_bytes(topic, value)
+            except TaskInterruptedError:
+                raise  # as in send()
+            except Exception as error:
+                record: Record[Any, Any] = Record(key, value, timestamp, headers)
+                self._handle_serialization_error(operator, topic, record, part, error)
+                return
+            sent = ProducerRecord(topic, raw_key, raw_value, timestamp, headers)
+            try:
+                produce(sent)
+            except TaskInterruptedError:
+                raise
+            except Exception as error:
+                self.handle_send_error(operator, sent, error)
+
+        return send
 
     def send_raw(self, operator: str, record: ProducerRecord) -> None:
         """Send bytes; `operator` (or store) is who the production handler is told about."""

@@ -11,7 +11,7 @@ import structlog
 from streamfleet.compiler.failures import checked_answer
 from streamfleet.compiler.interpreter import serde_of
 from streamfleet.compiler.program import TaskEnvironment
-from streamfleet.errors import DeserializationError
+from streamfleet.errors import DeserializationError, TaskInterruptedError
 from streamfleet.processor.handlers import (
     DeserializationHandler,
     ErrorContext,
@@ -41,6 +41,8 @@ class RecordDeserializer:
             key = None if raw.key is None else self._key(raw.topic, raw.key)
             part = "value"
             value = None if raw.value is None else self._value(raw.topic, raw.value)
+        except TaskInterruptedError:
+            raise  # what the serde asks is away: the record may be fine
         except Exception as error:
             self._handle(raw, part, error)
             return None

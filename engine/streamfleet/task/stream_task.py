@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamfleet.clock import Clock
-from streamfleet.compiler.interpreter import Interpreter
+from streamfleet.compiler.execution import make_program
 from streamfleet.compiler.program import TaskEnvironment, TaskProgram
 from streamfleet.errors import StreamsError
 from streamfleet.ids import TaskId, TopicPartition
@@ -67,7 +67,7 @@ class StreamTask:
         topic_ids: Mapping[str, str] | None = None,
         snapshots: Path | None = None,
         caches: StoreCaches | None = None,
-        compile: Compile = Interpreter,
+        compile: Compile = make_program,
     ) -> None:
         self.task_id = task_id
         self.phase = TaskPhase.CREATED
@@ -229,6 +229,10 @@ class StreamTask:
 
     def buffered_records(self, partition: TopicPartition) -> int:
         return self._group.buffered(partition)
+
+    @property
+    def all_buffered_records(self) -> int:
+        return len(self._group)
 
     @property
     def has_records(self) -> bool:

@@ -53,7 +53,7 @@ class TopologyTestDriver:
         self._global_task: GlobalTask | None = None
         self._task: StreamTask | None = None
         self._is_closed = False
-        self._topology = topology.processor_topology(self._config.application_id)
+        self._topology = topology.processor_topology(self._config.application_id, epochs=self._config.store_epochs)
         self._inputs = _inputs(self._topology)
         # A source topic that restores a store is read, not written: its offset is that of the input.
         self._changelogs = {e.changelog for e in self._topology.stores if e.changelog and not e.source_is_changelog}

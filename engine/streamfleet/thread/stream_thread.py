@@ -8,6 +8,7 @@ raises and the owner decides.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Generic
@@ -91,7 +92,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         self.counts = counts or ThreadCounts()
         self.status = ThreadStatus(name, self.phase.value, clock.now_ms())
         """As of the last step, or a little older; may be read by any thread."""
-        self._status_writer = StatusWriter(name, tasks, consumer)
+        self._status_writer = StatusWriter(name, tasks, consumer, self.counts)
         self._config = config
         self._membership = membership
         self._consumer = consumer
@@ -279,7 +280,10 @@ class StreamThread(Generic[ReportT, PlanT]):
     # records
 
     def _poll(self) -> None:
-        is_busy = any(task.has_records and task.is_processable() for task in self.tasks.running)
+        waiting = self.tasks.processable_records()
+        if waiting >= MAX_POLL_RECORDS:
+            return  # enough to do: see TaskManager.add_records for why reading on and pausing is worse
+        is_busy = waiting > 0
         idle_ms = RESTORING_POLL_MS if self.tasks.is_restoring else self._config.poll_ms
         timeout_ms = 0 if is_busy else min(idle_ms, self._config.poll_ms)
         with self.gate.open():
@@ -311,13 +315,13 @@ class StreamThread(Generic[ReportT, PlanT]):
     def _process(self) -> None:
         processed = 0
         for task in self.tasks.running:
-            before = processed
+            before, began = processed, time.perf_counter()
             for _ in range(RECORDS_PER_TURN):
                 if not task.process():
                     break
                 processed += 1
             if processed > before:
-                self.counts.add_processed(task.task_id.sub_topology, processed - before)
+                self.counts.add_processed(task.task_id, processed - before, time.perf_counter() - began)
         if processed:
             self._failpoints.hit("after_process")
         self.tasks.resume_drained(self._config.buffered_records_per_partition)

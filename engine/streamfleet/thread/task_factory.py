@@ -22,7 +22,7 @@ from streamfleet.state.store_caches import StoreCaches
 from streamfleet.task.standby_task import StandbyTask
 from streamfleet.task.store_engines import StoreEngines
 from streamfleet.task.stream_task import StreamTask, inputs_of
-from streamfleet.topology.nodes import OffsetReset, SourceNode
+from streamfleet.topology.nodes import OffsetReset, ProcessorTopology, SourceNode
 from streamfleet.topology.plan import SubTopologyPlan, TopologyPlan
 from streamfleet.topology.topology import Topology
 
@@ -72,7 +72,7 @@ class TaskFactory:
 
     def source(self, task_id: TaskId, topic: str) -> SourceNode:
         """The source of a task that reads a topic."""
-        whole = self.topology.processor_topology(self.config.application_id, task_id.sub_topology)
+        whole = self._topology_of(task_id)
         partition = TopicPartition(topic, task_id.partition)
         return inputs_of(whole, [partition])[partition]
 
@@ -80,7 +80,7 @@ class TaskFactory:
         self, task_id: TaskId, producer: Producer, lag_of: LagOf, engines: StoreEngines | None = None
     ) -> StreamTask:
         """`engines`: those of the StandbyTask that it takes over; without them it opens its own. Raises TaskLockedError."""
-        topology = self.topology.processor_topology(self.config.application_id, task_id.sub_topology)
+        topology = self._topology_of(task_id)
         inputs = inputs_of(topology, self.inputs(task_id))
         return StreamTask(
             task_id,
@@ -103,7 +103,7 @@ class TaskFactory:
         """`engines`: those of the StreamTask that it is made of; without them it opens its own. Raises TaskLockedError."""
         return StandbyTask(
             task_id,
-            self.topology.processor_topology(self.config.application_id, task_id.sub_topology),
+            self._topology_of(task_id),
             self.config,
             clock=self.clock,
             engines=engines or self._engines(task_id),
@@ -134,7 +134,7 @@ class TaskFactory:
 
     def unlogged_stores(self, task_id: TaskId) -> list[str]:
         """Stores on disk without a changelog: what is lost of them is lost for good."""
-        stores = self.topology.processor_topology(self.config.application_id, task_id.sub_topology).stores
+        stores = self._topology_of(task_id).stores
         return [e.name for e in stores if e.changelog is None and getattr(e.builder, "kind", None) == "rocksdb"]
 
     def wipe(self, task_id: TaskId, *, keeps_former: bool = False) -> None:
@@ -157,6 +157,10 @@ class TaskFactory:
                 former.close()
         finally:
             self.directory.drop_former_task(*key)
+
+    def _topology_of(self, task_id: TaskId) -> ProcessorTopology:
+        config = self.config
+        return self.topology.processor_topology(config.application_id, task_id.sub_topology, config.store_epochs)
 
     def _plan_of(self, task_id: TaskId) -> SubTopologyPlan:
         part = self.plan.sub_topologies.get(task_id.sub_topology)

@@ -39,6 +39,9 @@ from streamfleet.thread.task_factory import TaskFactory
 
 log = structlog.get_logger(__name__)
 
+PAUSE_FACTOR = 10
+"""At how many times `buffered.records.per.partition` a partition is paused; it is resumed at one time."""
+
 
 class WantedTasks(msgspec.Struct, frozen=True):
     """What a plan gives a member. Standbys and warm-ups are both run as copies; a warm-up is to become active here."""
@@ -326,15 +329,28 @@ class TaskManager:
 
     # records
 
+    def processable_records(self) -> int:
+        """How many records are buffered by tasks that can go on."""
+        return sum(task.all_buffered_records for task in self.running if task.has_records and task.is_processable())
+
     def add_records(self, records: Iterable[RawRecord], limit: int) -> None:
-        """Hand records to their tasks; a partition with too many buffered is paused."""
+        """Hand records to their tasks.
+
+        Tasks that can go on work off what they have before more is polled. A partition is paused only where its task waits for
+        another input, and then late: librdkafka throws away what it has fetched of a paused partition, up to 100,000 records, and
+        fetches it again when it is resumed.
+        """
         by_partition: dict[TopicPartition, list[RawRecord]] = {}
         for record in records:
             by_partition.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
         full = []
         for partition, batch in by_partition.items():
             task = self._owners.get(partition)
-            if task is not None and task.add_records(partition, batch) > limit:
+            if (
+                task is not None
+                and task.add_records(partition, batch) > limit * PAUSE_FACTOR
+                and not task.is_processable()
+            ):
                 full.append(partition)
         if full:
             self._consumer.pause(full)

@@ -13,6 +13,7 @@ import msgspec
 
 from streamfleet.changelog.progress import TaskProgress, UpdateKind
 from streamfleet.ids import TaskId, TopicPartition
+from streamfleet.metrics import TaskCounts, ThreadCounts
 from streamfleet.ports import Consumer
 from streamfleet.task.stream_task import StreamTask
 from streamfleet.thread.task_manager import TaskManager
@@ -45,6 +46,9 @@ class TaskStatus(msgspec.Struct, frozen=True):
     uncommitted_bytes: int
     inputs: tuple[InputStatus, ...]
     restore: RestoreStatus | None
+    processed_records: int = 0
+    """Since the process began, like the seconds: what happened between two looks is the difference."""
+    busy_seconds: float = 0.0
 
 
 class StandbyStatus(msgspec.Struct, frozen=True):
@@ -69,15 +73,18 @@ class ThreadStatus(msgspec.Struct, frozen=True):
     standbys: tuple[StandbyStatus, ...] = ()
     waits_for_disk: str | None = None
     """What the disk did not take: the tasks are closed until it has room again."""
+    activity_seconds: dict[str, float] = {}
+    """Where its time went since it began: restore, poll (mostly waiting), process, punctuate, commit."""
 
 
 class StatusWriter:
     """Makes the statuses of one StreamThread and remembers when each restore began, for its rate."""
 
-    def __init__(self, name: str, tasks: TaskManager, consumer: Consumer) -> None:
+    def __init__(self, name: str, tasks: TaskManager, consumer: Consumer, counts: ThreadCounts | None = None) -> None:
         self._name = name
         self._tasks = tasks
         self._consumer = consumer
+        self._counts = counts or ThreadCounts()
         self._began: dict[TaskId, tuple[int, int]] = {}
 
     def write(self, phase: str, now_ms: int, waits_for_disk: str | None = None) -> ThreadStatus:
@@ -94,7 +101,14 @@ class StatusWriter:
             self._standby(task_id, kind, copies.get(task_id), now_ms)
             for task_id, kind in sorted(self._tasks.standbys.wanted.items())
         )
-        return ThreadStatus(self._name, phase, now_ms, tasks, standbys, waits_for_disk)
+        return ThreadStatus(self._name, phase, now_ms, tasks, standbys, waits_for_disk, self._activities())
+
+    def _activities(self) -> dict[str, float]:
+        spent: list[tuple[str, float]] = [
+            *self._counts.activity_seconds.items(),
+            ("commit", self._counts.commit_latency.sum_seconds),
+        ]
+        return {activity: round(seconds, 6) for activity, seconds in spent}
 
     def _standby(self, task_id: TaskId, kind: UpdateKind, progress: TaskProgress | None, now_ms: int) -> StandbyStatus:
         if progress is None or progress.remaining is None:
@@ -105,12 +119,15 @@ class StatusWriter:
     def _task(
         self, task: StreamTask, inputs: Sequence[TopicPartition], progress: TaskProgress | None, now_ms: int
     ) -> TaskStatus:
+        counts = self._counts.tasks.get(task.task_id, TaskCounts())
         return TaskStatus(
             id=str(task.task_id),
             phase=task.phase.value,
             uncommitted_bytes=task.uncommitted_bytes,
             inputs=tuple(self._input(task, partition) for partition in sorted(inputs)),
             restore=None if progress is None else self._restore(task.task_id, progress, now_ms),
+            processed_records=counts.processed_records,
+            busy_seconds=round(counts.busy_seconds, 6),
         )
 
     def _input(self, task: StreamTask, partition: TopicPartition) -> InputStatus:

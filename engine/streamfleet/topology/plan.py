@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from streamfleet.config import StreamsConfig
 from streamfleet.errors import OptionError, TopologyError
+from streamfleet.state.changelog_names import changelog_name
 from streamfleet.topology.internal_topics import changelog_settings, repartition_settings
 from streamfleet.topology.nodes import SinkNode, SourceNode
 from streamfleet.topology.sub_topologies import SubTopology
@@ -63,6 +64,7 @@ class _Planner:
 
     def plan(self) -> TopologyPlan:
         self._check_asked_counts()
+        self._check_epochs()
         self._count_repartition_topics()
         for group in self._topology.copartitioned:
             self._enforce_copartitioning(group)
@@ -80,7 +82,7 @@ class _Planner:
             internal[topic] = InternalTopic(self._counts[topic], repartition_settings(self._config))
         changelogs = []
         for store in part.stores:
-            changelog = self._topology.changelog_topic(store, self._config.application_id)
+            changelog = self._topology.changelog_topic(store, self._config.application_id, self._config.store_epochs)
             if changelog is None:
                 continue
             changelogs.append(changelog)
@@ -151,6 +153,29 @@ class _Planner:
                 raise OptionError(
                     f"repartition topic {topic} was asked to have {count} partitions", hint="ask for at least 1"
                 )
+
+    def _check_epochs(self) -> None:
+        """Epochs are of stores that have a changelog of their own, and two stores never share one."""
+        own = [
+            store
+            for store, builder in self._topology.stores.items()
+            if builder.logging_enabled and store not in self._topology.source_changelogs
+        ]
+        for store in self._config.store_epochs:
+            if store not in own:
+                raise TopologyError(
+                    f"store.epochs names {store}, which is not a store with a changelog of its own",
+                    hint=f"this topology has {', '.join(own) or 'none'}",
+                )
+        named: dict[str, str] = {}
+        for store in own:
+            topic = changelog_name(self._config.application_id, store, self._config.store_epochs.get(store, 0))
+            if topic in named:
+                raise TopologyError(
+                    f"stores {named[topic]} and {store} would both have the changelog {topic}",
+                    hint="take another epoch in store.epochs, or rename one of them",
+                )
+            named[topic] = store
 
     def _count_of(self, topic: str) -> int:
         if topic in self._repartition:

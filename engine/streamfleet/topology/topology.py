@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
 from streamfleet.config import StreamsConfig
@@ -19,6 +20,7 @@ from streamfleet.processor.api import ProcessorSupplier
 from streamfleet.processor.timestamps import TimestampExtractor
 from streamfleet.serdes.api import Serde
 from streamfleet.state.api import StateStore, StoreBuilder
+from streamfleet.state.changelog_names import changelog_name
 from streamfleet.topology import lock, picture
 from streamfleet.topology.description import TopologyDescription
 from streamfleet.topology.nodes import (
@@ -36,6 +38,8 @@ from streamfleet.topology.nodes import (
 from streamfleet.topology.plan import TopologyPlan, make_plan
 from streamfleet.topology.sub_topologies import SubTopology, describe, find_sub_topologies
 from streamfleet.topology.suppliers import check_supplier, stores_of
+
+NO_EPOCHS: Mapping[str, int] = MappingProxyType({})
 
 AnyStoreBuilder = StoreBuilder[StateStore]
 
@@ -274,14 +278,20 @@ class Topology:
         """The real name of a topic: internal ones carry the application id in front."""
         return f"{application_id}-{topic}" if topic in self._repartition_topics else topic
 
-    def changelog_topic(self, store: str, application_id: str) -> str | None:
+    def changelog_topic(self, store: str, application_id: str, epochs: Mapping[str, int] = NO_EPOCHS) -> str | None:
         """The topic that restores a store; None if nothing does."""
         if store in self._source_changelogs:
             return self._source_changelogs[store]
-        return f"{application_id}-{store}-changelog" if self._stores[store].logging_enabled else None
+        if not self._stores[store].logging_enabled:
+            return None
+        return changelog_name(application_id, store, epochs.get(store, 0))
 
-    def processor_topology(self, application_id: str, sub_topology: int | None = None) -> ProcessorTopology:
-        """What a task of a SubTopology runs; None takes all of them together, as the test driver does."""
+    def processor_topology(
+        self, application_id: str, sub_topology: int | None = None, epochs: Mapping[str, int] = NO_EPOCHS
+    ) -> ProcessorTopology:
+        """What a task of a SubTopology runs; None takes all of them together, as the test driver does. `epochs` are those of
+        stores whose changelog is not the first one.
+        """
         if sub_topology is None:
             chosen = list(self._nodes.values())
         else:
@@ -291,7 +301,7 @@ class Topology:
         return ProcessorTopology(
             nodes=nodes,
             children=_children(nodes),
-            stores=tuple(self._store_entries(nodes, application_id)),
+            stores=tuple(self._store_entries(nodes, application_id, epochs)),
             global_stores=tuple(self._global_stores.values()),
         )
 
@@ -312,10 +322,12 @@ class Topology:
             return replace(node, topic=self.topic_name(node.topic, application_id))
         return node
 
-    def _store_entries(self, nodes: Iterable[Node], application_id: str) -> Iterable[StoreEntry]:
+    def _store_entries(
+        self, nodes: Iterable[Node], application_id: str, epochs: Mapping[str, int]
+    ) -> Iterable[StoreEntry]:
         used = (store for node in nodes if isinstance(node, ProcessorNode) for store in node.stores)
         for store in dict.fromkeys(used):
-            builder, changelog = self._stores[store], self.changelog_topic(store, application_id)
+            builder, changelog = self._stores[store], self.changelog_topic(store, application_id, epochs)
             yield StoreEntry(builder, changelog, source_is_changelog=store in self._source_changelogs)
 
     def _connect(self, processor: str, store: str) -> None:

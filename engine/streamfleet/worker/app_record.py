@@ -9,14 +9,14 @@ the prefix `a-b`, and whoever deletes by prefix deletes the other's state.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from streamfleet.errors import StateStoreError
 from streamfleet.topology.nodes import SourceNode
-from streamfleet.topology.topology import Topology
+from streamfleet.topology.topology import NO_EPOCHS, Topology
 
 FILE_NAME = "app-record.json"
 
@@ -40,12 +40,12 @@ class AppRecord(msgspec.Struct, frozen=True):
         )
 
 
-def record_of(topology: Topology, application_id: str) -> AppRecord:
+def record_of(topology: Topology, application_id: str, epochs: Mapping[str, int] = NO_EPOCHS) -> AppRecord:
     """What a topology reads and makes; needs no broker, because names do not depend on partition counts."""
     sources = [node for node in topology.nodes.values() if isinstance(node, SourceNode)]
     repartition = set(topology.repartition_topics)
     changelogs = {
-        topology.changelog_topic(store, application_id)
+        topology.changelog_topic(store, application_id, epochs)
         for store in topology.stores
         if store not in topology.source_changelogs
     }

@@ -35,6 +35,8 @@ from streamfleet.state.state_directory import StateDirectory
 from streamfleet.topology.topology import Topology
 from streamfleet.worker.app_record import AppRecordFile, record_of
 from streamfleet.worker.controls import Controls
+from streamfleet.worker.digest_pages import PREFIX as DIGEST_PREFIX
+from streamfleet.worker.digest_pages import DigestPages
 from streamfleet.worker.exit_codes import ExitCode, exit_code_of
 from streamfleet.worker.http_door import HttpDoor, Pages, url_of
 from streamfleet.worker.http_routes import Routes
@@ -100,7 +102,7 @@ class Worker:
         self._streams = streams or KafkaStreams(topology, config)
         self._clock = clock or SystemClock()
         self._app = ObservedApp(self._streams, topology, self._clock)
-        self._record = record_of(topology, config.application_id)
+        self._record = record_of(topology, config.application_id, config.store_epochs)
         self._happenings: queue.SimpleQueue[_Happening] = queue.SimpleQueue()
         self._starter = threading.Thread(target=self._start, name="worker-start", daemon=True)
         self._hurry = hurry
@@ -136,6 +138,7 @@ class Worker:
         routes = Pages(self._app, redactor(secrets)).routes
         queries = QueryPages(self._config.application_id, lambda: self._streams.queries, peers, self._clock)
         routes.get(QUERY_PREFIX, queries.answer)
+        routes.get(DIGEST_PREFIX, DigestPages(lambda: self._streams.queries).answer)
         Controls(self._streams, self._drain, token=token, is_local=address.host in LOOPBACK).add_to(routes)
         return routes
 

@@ -91,7 +91,7 @@ class Reset:
     def _known(self, topology: Topology | None) -> AppRecord:
         app = self._config.application_id
         recorded = self._file.load()
-        given = None if topology is None else record_of(topology, app)
+        given = None if topology is None else record_of(topology, app, self._config.store_epochs)
         if recorded is None and given is None:
             raise ResetRefusedError(
                 f"app {app} has not run with state directory {self._directory.path}, so its internal topics are not known",

@@ -119,3 +119,12 @@ def test_every_setting_that_streams_groups_refuse_is_one():
     names = {entry.name for entry in dataclasses.fields(sf.StreamsConfig)}
     assert REFUSED.keys() <= names
     assert sf.StreamsConfig(application_id="app", group_protocol="streams").group_protocol == "streams"
+
+
+def test_epochs_of_stores_are_read_from_text_and_checked():
+    settings = {"application.id": "app", "store.epochs": "by-customer:2, totals:1"}
+    assert sf.StreamsConfig.from_mapping(settings).store_epochs == {"by-customer": 2, "totals": 1}
+    assert sf.StreamsConfig(application_id="app").store_epochs == {}
+    for wrong in ("totals", "totals:-1", ":1", "totals:x"):
+        with pytest.raises(sf.ConfigError, match=r"store\.epochs"):
+            sf.StreamsConfig.from_mapping(settings | {"store.epochs": wrong})

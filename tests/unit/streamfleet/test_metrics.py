@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from streamfleet.ids import TaskId
 from streamfleet.metrics import LatencyHistogram, Metrics, Sample
 
 
@@ -22,10 +23,11 @@ def test_samples_have_a_name_labels_and_a_value():
 
 def test_a_thread_counts_on_when_another_of_its_name_replaces_it():
     metrics = Metrics()
-    metrics.thread("app-0").add_processed(1, 5)
-    metrics.thread("app-0").add_processed(1, 2)
+    metrics.thread("app-0").add_processed(TaskId(1, 0), 5, 0.25)
+    metrics.thread("app-0").add_processed(TaskId(1, 0), 2, 0.5)
     samples = {(each.name, tuple(each.labels.values())): each.value for each in metrics.samples()}
     assert samples["processed_records_total", ("app-0", "1")] == 7
+    assert metrics.thread("app-0").tasks == {TaskId(1, 0): (7, 0.75)}
 
 
 def test_a_latency_is_in_the_first_bucket_that_holds_it():

@@ -197,13 +197,19 @@ class BranchOperator:
         self._children = children
 
     def __call__(self) -> AnyProcessor:
-        return _Branch(tuple(self._predicates), tuple(self._children))
+        return _Branch(*self.branches())
+
+    def branches(self) -> tuple[tuple[tuple[KeyValueFunction, str], ...], str | None]:
+        """Predicates with the node that gets what they accept, and the node of the default branch."""
+        predicates, children = tuple(self._predicates), tuple(self._children)
+        default = children[len(predicates)] if len(children) > len(predicates) else None
+        return tuple(zip(predicates, children, strict=False)), default
 
 
 class _Branch(AnyProcessor):
-    def __init__(self, predicates: tuple[KeyValueFunction, ...], children: tuple[str, ...]) -> None:
-        self._branches = tuple(zip(predicates, children, strict=False))
-        self._default = children[len(predicates)] if len(children) > len(predicates) else None
+    def __init__(self, branches: tuple[tuple[KeyValueFunction, str], ...], default: str | None) -> None:
+        self._branches = branches
+        self._default = default
 
     def process(self, record: Record[Any, Any]) -> None:
         for predicate, child in self._branches:

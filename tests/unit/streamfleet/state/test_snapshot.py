@@ -1,6 +1,7 @@
 """Snapshots: taken over by a task that has nothing, refused when anything does not fit, and never half taken."""
 
 import contextlib
+from dataclasses import replace
 
 import pytest
 
@@ -153,3 +154,35 @@ def test_a_kill_at_any_write_of_the_take_over_leaves_nothing_or_all(new_task, ro
         assert content(opened(task, root)) == EXPECTED
         task.state.close()
         task.context.close_engines()
+
+
+EPOCH_1 = "app-s-e1-changelog"
+
+
+def in_epoch(task, root, changelog):
+    """The task's state, opened anew with another changelog for its store."""
+    task.state.close()
+    task.context.close_engines()
+    entries = [replace(task.entry(builder), changelog=changelog) for builder in task.builders]
+    task.state = TaskState(task.context, entries, {changelog: "id-1"}, root)
+    return task.state
+
+
+def test_a_new_epoch_takes_the_place_of_the_rows_and_the_offset_of_the_former_one(new_task, root):
+    write_snapshot(root, manifest(changelog=EPOCH_1), ROWS)
+    task = new_task(Stores.key_value("s"))
+    task.store.put("mine", "1")
+    task.commit(s=3)
+    state = in_epoch(task, root, EPOCH_1)
+    assert content(state) == EXPECTED
+    assert state.changelog_offsets() == {EPOCH_1: 99}
+
+
+def test_going_back_to_the_former_epoch_replays_its_changelog(new_task, root):
+    write_snapshot(root, manifest(changelog=EPOCH_1), ROWS)
+    task = new_task(Stores.key_value("s"))
+    task.commit(s=3)
+    in_epoch(task, root, EPOCH_1)
+    state = in_epoch(task, root, CHANGELOG)
+    assert content(state) == {}
+    assert state.changelog_offsets() == {}

@@ -6,6 +6,7 @@ import pytest
 
 from streamfleet.changelog.progress import UpdateKind
 from streamfleet.ids import TaskId, TopicPartition
+from streamfleet.metrics import ThreadCounts
 from streamfleet.task.phases import TaskPhase
 from streamfleet.thread.thread_status import StatusWriter
 
@@ -70,6 +71,16 @@ def test_what_is_buffered_is_not_processed_yet_so_it_is_lag(writer):
     [first, second] = writer.write("running", 1000).tasks
     assert (first.inputs[0].position, first.inputs[0].lag_records) == (6, 7)
     assert second.inputs[0].lag_records is None
+
+
+def test_what_tasks_have_done_and_where_the_time_went_are_told(tasks):
+    counts = ThreadCounts()
+    counts.add_processed(TaskId(0, 1), 100, 0.02)
+    counts.activity_seconds["poll"] = 1.5
+    counts.commit_latency.observe(0.25)
+    status = StatusWriter("shop-0", tasks, Consumer(), counts).write("running", 1000)
+    assert [(task.processed_records, task.busy_seconds) for task in status.tasks] == [(0, 0.0), (100, 0.02)]
+    assert status.activity_seconds == {"poll": 1.5, "commit": 0.25}
 
 
 def restoring(tasks, remaining, restored):

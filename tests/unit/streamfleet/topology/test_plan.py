@@ -106,3 +106,25 @@ def test_an_enforced_count_below_one_is_refused(partitions):
     builder.stream("in").repartition(name="r", partitions=partitions).to("out")
     with pytest.raises(sf.OptionError, match="ask for at least 1"):
         builder.build().plan({"in": 1}, CONFIG)
+
+
+def test_an_epoch_of_a_store_has_a_changelog_of_its_own():
+    builder = sf.StreamsBuilder()
+    counted(builder, name="g")
+    plan = builder.build().plan({"in": 4}, CONFIG.with_(store_epochs={"counts-of-in": 2}))
+    assert set(plan.internal_topics) == {"app-g-repartition", "app-counts-of-in-e2-changelog"}
+
+
+def test_an_epoch_of_a_store_that_is_not_there_is_refused():
+    builder = sf.StreamsBuilder()
+    counted(builder, name="g")
+    with pytest.raises(sf.TopologyError, match="store.epochs names other, which is not a store"):
+        builder.build().plan({"in": 4}, CONFIG.with_(store_epochs={"other": 1}))
+
+
+def test_two_stores_never_share_a_changelog():
+    builder = sf.StreamsBuilder()
+    builder.stream("a").group_by_key().count(store="s")
+    builder.stream("b").group_by_key().count(store="s-e1")
+    with pytest.raises(sf.TopologyError, match="would both have the changelog app-s-e1-changelog"):
+        builder.build().plan({"a": 1, "b": 1}, CONFIG.with_(store_epochs={"s": 1}))

@@ -14,7 +14,7 @@ PAGE = (Path(__file__).parents[4] / "docs" / "configuration.md").read_text()
 
 def default_of(field):
     if field.default is MISSING:
-        return "required"
+        return "required" if field.default_factory is MISSING else "none"
     if field.name == "state_dir":
         return "`streamfleet` in the temporary directory"
     if field.default in (None, ()):

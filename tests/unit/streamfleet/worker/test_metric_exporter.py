@@ -3,6 +3,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from streamfleet.ids import TaskId
 from streamfleet.kafka_streams.states import ClientState
 from streamfleet.thread.thread_status import InputStatus, RestoreStatus, StandbyStatus, TaskStatus, ThreadStatus
 from streamfleet.worker.metric_catalogue import METRICS, PREFIX
@@ -31,8 +32,8 @@ def busy(streams):
     copy = StandbyStatus("1_1", "warmup", 12, 3, None, None)
     streams.statuses = [ThreadStatus("shop-0", "running", NOW_MS, (running, restoring), (copy,))]
     counts = streams.metrics().thread("shop-0")
-    counts.add_processed(0, 100)
-    counts.add_processed(0, 20)
+    counts.add_processed(TaskId(0, 0), 100)
+    counts.add_processed(TaskId(0, 1), 20)
     with counts.timed("poll"):
         pass
     counts.commit_latency.observe(0.03)
@@ -90,7 +91,7 @@ def test_no_number_of_a_thread_is_counted_in_vain(app, streams):
     numbers = {name: 1000 + n for n, name in enumerate(n for n, value in vars(counts).items() if value == 0)}
     for name, number in numbers.items():
         setattr(counts, name, number)
-    others = {"processed_records", "activity_seconds", "commit_latency"}
+    others = {"processed_records", "activity_seconds", "commit_latency", "tasks"}  # those of tasks are in /status
     assert others | numbers.keys() == vars(counts).keys(), "a new kind of number: show it, and test that it is shown"
     for name, number in numbers.items():
         assert value(app, f"{name}_total", thread="shop-0") == number
