@@ -1,9 +1,17 @@
 """Every error the platform raises on purpose, named by what the catcher should do next.
 
     FleetError
+    ├── TransientError              something is away: try again after retry_after seconds
+    │   └── SlowDownError           asked too often, or by too many at once: ask less, later
     └── PermanentError              trying again changes nothing
         ├── InvalidDefinitionError  definitions are wrong: fix the places it names
-        ├── NotFoundError           a directory, repository, commit or file is not there: name another
+        ├── InvalidRequestError     a call is wrong: correct it
+        ├── NotFoundError           a directory, repository, commit, file, app or operation is not there: name another
+        ├── ConflictError           not while things are as they are: look at the state, then decide
+        ├── StaleError              decided on something that has changed since: look again
+        ├── ConfirmationError       needs a person's explicit word: give it
+        ├── UnauthorizedError       no token, or not a good one: bring one
+        ├── ForbiddenError          this token may not: ask somebody who may
         ├── InvalidLockError        a topology lock cannot be read: write it anew
         └── CompileError            an app's code did not give a topology: fix the code
 
@@ -26,8 +34,45 @@ class FleetError(Exception):
         self.hint = hint
 
 
+class TransientError(FleetError):
+    """It may work later: a broker, a database or a worker is away."""
+
+    def __init__(self, fact: str, *, hint: str | None = None, retry_after: float = 1.0) -> None:
+        super().__init__(fact, hint=hint)
+        self.retry_after = retry_after
+        """Seconds."""
+
+
+class SlowDownError(TransientError):
+    """A limit of calls, streams or queries at a time is reached."""
+
+
 class PermanentError(FleetError):
     """It will fail again until somebody changes something."""
+
+
+class InvalidRequestError(PermanentError):
+    """A call that can never be carried out as it is."""
+
+
+class ConflictError(PermanentError):
+    """Another operation runs, or the app is not in a state for this one."""
+
+
+class StaleError(PermanentError):
+    """The caller looked at an older state."""
+
+
+class ConfirmationError(PermanentError):
+    """What cannot be undone wants the app's name, or an approval."""
+
+
+class UnauthorizedError(PermanentError):
+    """Nobody in particular."""
+
+
+class ForbiddenError(PermanentError):
+    """Somebody, but not one who may do this."""
 
 
 class NotFoundError(PermanentError):

@@ -42,6 +42,19 @@ def export_code(tree: Tree, into: Path) -> Revision:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def export_files(tree: Tree, files: list[TreeFile], into: Path, name: str) -> Path:
+    """Some files of a tree, in a directory of a name that says what they are."""
+    into.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if (into / name).is_dir():
+        return into / name
+    partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=into))
+    try:
+        _write(tree, files, partial)
+        return _published(partial, into / name)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
 def _write(tree: Tree, files: list[TreeFile], root: Path) -> str:
     digest = hashlib.sha256()
     for file, data in zip(files, tree.read([file.path for file in files]), strict=True):

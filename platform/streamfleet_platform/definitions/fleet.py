@@ -71,6 +71,8 @@ class Fleet:
     lineage: Lineage
     commit: str | None
     """Where they are from, if from Git."""
+    document: Node | None = None
+    """fleet.yaml."""
 
     def priority_of(self, app: str) -> int:
         """Who restores first."""

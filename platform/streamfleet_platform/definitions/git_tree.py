@@ -80,6 +80,11 @@ class GitTree:
                 process.stdin.close()
                 process.stdout.close()
 
+    def fingerprints(self, paths: list[str]) -> Iterator[bytes]:
+        """Git's own names of the contents."""
+        for path in paths:
+            yield self._objects[path].encode()
+
     def _file(self, under: str, record: bytes) -> TreeFile:
         match = _LISTED.fullmatch(record)
         assert match is not None

@@ -44,7 +44,7 @@ def load_fleet(tree: Tree) -> Fleet:
         loading.problems += islice(reference_problems(fleet, apps, loading.broken), MAX_PROBLEMS)
     if fleet is None or loading.problems:
         raise InvalidDefinitionError(loading.told_problems())
-    return Fleet(fleet, apps, lineage_of(apps), tree.commit)
+    return Fleet(fleet, apps, lineage_of(apps), tree.commit, loading.document)
 
 
 class _Loading:
@@ -55,6 +55,10 @@ class _Loading:
         self.problems: list[Problem] = []
         self.broken: set[str] = set()
         """Apps whose files could not be read: what refers to them is not wrong for that."""
+
+    @property
+    def document(self) -> Node:
+        return self._fleet
 
     def told_problems(self) -> list[Problem]:
         """Where a secret stands nothing else is told: it might repeat the value."""

@@ -6,6 +6,7 @@ because what they lead to is not what was reviewed.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -45,6 +46,9 @@ class Tree(Protocol):
 
     def read(self, paths: list[str]) -> Iterator[bytes]:
         """The contents of files that `has` or `files` found, in that order."""
+
+    def fingerprints(self, paths: list[str]) -> Iterator[bytes]:
+        """What tells one content of such a file from another, without reading more than is needed."""
 
 
 class DirectoryTree:
@@ -88,6 +92,10 @@ class DirectoryTree:
             descriptor = os.open(self._root / path, os.O_RDONLY | os.O_NOFOLLOW)
             with os.fdopen(descriptor, "rb") as file:
                 yield checked_content(path, file.read(MAX_FILE_BYTES + 1))
+
+    def fingerprints(self, paths: list[str]) -> Iterator[bytes]:
+        for data in self.read(paths):
+            yield hashlib.sha256(data).digest()
 
 
 def _regular(path: str, status: os.stat_result) -> TreeFile:

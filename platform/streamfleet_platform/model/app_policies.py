@@ -64,6 +64,87 @@ class StorePolicy(Section):
 
     max_bytes: Bytes | None = None
     """On one disk, over all its partitions there."""
+    bootstrap: Name | None = None
+    """The bootstrap, of those below, that fills it."""
+
+
+AuditCheck = Literal["compaction", "tombstones", "placement", "equivalence", "orphans"]
+
+
+class Audit(Section):
+    """How often its changelogs are looked at, and for what."""
+
+    schedule: Schedule | None = None
+    """When, in UTC; None: only when asked."""
+    checks: Annotated[tuple[AuditCheck, ...], Field(min_length=1)] = (
+        "compaction",
+        "tombstones",
+        "placement",
+        "equivalence",
+        "orphans",
+    )
+
+
+def _data_path(value: str) -> str:
+    if len(value) > 500 or not value or "\0" in value or ".." in value.split("/"):
+        raise refusal(f"{shown(value)} is not a place of data", "write a path or URL without .. in it")
+    return value
+
+
+Column = Annotated[str, Field(min_length=1, max_length=249)]
+
+
+class BootstrapSource(Section):
+    """A table of records that were landed from a topic, and which of its columns are what."""
+
+    parquet: Annotated[str, AfterValidator(_data_path)]
+    """A file or directory, as the job sees it."""
+    key: Column
+    """The record's key, or, with a repartition, what it is keyed by."""
+    partition: Column
+    offset: Column
+    """The partition and offset that a row was landed from: they say where the app goes on."""
+    timestamp: Column
+    first_offsets: Mapping[str, Annotated[int, Field(ge=0)]] = {}
+    """By partition: where the table begins, if not with offset 0."""
+
+
+class BootstrapFunction(Section):
+    """An aggregate that is exact whatever the order."""
+
+    function: Literal["count", "sum", "min", "max", "last"]
+    column: Column | None = None
+
+    @model_validator(mode="after")
+    def _has_column(self) -> Self:
+        if (self.function == "count") == (self.column is not None):
+            raise refusal("count takes no column, all others take one", "write {function: sum, column: NAME}")
+        return self
+
+
+class BootstrapValue(Section):
+    """What the store holds for a key: one function's result, or an object of several."""
+
+    of: BootstrapFunction | None = None
+    fields: Mapping[str, BootstrapFunction] = {}
+    """In the order in which the app writes them."""
+    timestamp: Literal["max", "last"] = "max"
+    """max as aggregations keep it, last as a table that holds the last record of a key."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if (self.of is None) == (not self.fields):
+            raise refusal("a value is one function's result or has fields", "write {of: ...} or {fields: {...}}")
+        return self
+
+
+class Bootstrap(Section):
+    """How a store's content is made from data at rest."""
+
+    source: BootstrapSource
+    value: BootstrapValue
+    input: Name | None = None
+    """The input that the table was landed from; None: the app's only one."""
 
 
 class State(Section):
@@ -72,6 +153,18 @@ class State(Section):
     standbys: Annotated[int, Field(ge=0, le=10)] = 0
     """Hot copies of every task's state."""
     stores: Mapping[StoreName, StorePolicy] = {}
+    audit: Audit = Audit()
+    bootstraps: Mapping[Name, Bootstrap] = {}
+
+    @model_validator(mode="after")
+    def _declared(self) -> Self:
+        for store, policy in self.stores.items():
+            if policy.bootstrap is not None and policy.bootstrap not in self.bootstraps:
+                raise refusal(
+                    f"store {store} names bootstrap {policy.bootstrap}, which is not declared",
+                    "add it to state.bootstraps",
+                )
+        return self
 
 
 class Slot(Section):

@@ -54,6 +54,19 @@ class Runtime(Section):
     kind: Literal["local", "kubernetes"] = "local"
 
 
+def _included(value: str) -> str:
+    if len(value) > 200 or not value or value.startswith("/") or {"", ".", ".."} & set(value.split("/")):
+        raise refusal(f"{shown(value)} is not a path inside the source", "write one such as src/apps, without .. in it")
+    return value
+
+
+class FleetCode(Section):
+    """What of the source is code of the apps."""
+
+    include: tuple[Annotated[str, AfterValidator(_included)], ...] = ()
+    """Files and directories; none: all of it. What is outside is in no revision, and changing it restarts nobody."""
+
+
 class Follow(Section):
     """Acting on Git by itself. Without it only `apply` acts."""
 
@@ -104,6 +117,7 @@ class FleetSpec(Section):
 
     clusters: Annotated[Mapping[Name, Cluster], Field(min_length=1)]
     runtime: Runtime = Runtime()
+    code: FleetCode = FleetCode()
     follow: Follow | None = None
     secrets: FleetSecrets = FleetSecrets()
     defaults: Mapping[str, Any] = {}

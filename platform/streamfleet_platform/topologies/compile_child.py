@@ -78,7 +78,7 @@ def main() -> None:
     result_fd = int(order["result_fd"])
     has_namespace = _confine(order)
     try:
-        answer: dict[str, Any] = {"lock": _compile(order)}
+        answer: dict[str, Any] = _compile(order)
     except BaseException as error:  # also SystemExit: a module may call sys.exit
         answer = _told(error)
     answer["network_namespace"] = has_namespace
@@ -147,7 +147,7 @@ class _Guard:
             raise RefusedError(f"{what} {path} is not possible while a topology is compiled; do it when the app runs")
 
 
-def _compile(order: dict[str, Any]) -> str:
+def _compile(order: dict[str, Any]) -> dict[str, str]:
     sys.path[:0] = order["import_path"]
     sys.dont_write_bytecode = True
     import importlib
@@ -164,7 +164,7 @@ def _compile(order: dict[str, Any]) -> str:
         made = made.build(streamfleet.StreamsConfig.from_mapping(order["settings"]))
     if not isinstance(made, streamfleet.Topology):
         raise TypeError(f"{order['entrypoint']} returned a {type(made).__name__}, not a Topology")
-    return made.to_json()
+    return {"lock": made.to_json(), "svg": made.to_svg()}
 
 
 def _told(error: BaseException) -> dict[str, Any]:

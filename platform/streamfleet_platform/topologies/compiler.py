@@ -47,6 +47,8 @@ class Compiled:
     lock: TopologyLock
     has_network_namespace: bool
     """False: unprivileged namespaces are not allowed here, and only Python's own hooks kept the app off the network."""
+    svg: str = ""
+    """The topology as a picture."""
 
 
 def compile_topology(
@@ -83,7 +85,7 @@ def compile_topology(
             f"{entrypoint} has generated names: {', '.join(generated)}",
             hint="name these stores and operators: generated names shift with the next edit, and state is lost",
         )
-    return Compiled(lock, bool(answer.get("network_namespace")))
+    return Compiled(lock, bool(answer.get("network_namespace")), str(answer.get("svg", "")))
 
 
 def _answer_of(order: dict[str, Any], directory: Path, entrypoint: str, limits: CompileLimits) -> dict[str, Any]:

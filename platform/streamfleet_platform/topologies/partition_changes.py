@@ -56,8 +56,33 @@ def _resized_stores(
     return sorted(stores & new.stores.keys())
 
 
+def topic_widths(lock: TopologyLock, counts: Mapping[str, int]) -> dict[str, int]:
+    """How many partitions each internal topic needs, by the lock's name of it, where inputs have `counts`."""
+    known = _repartition_widths(lock, counts)
+    for group in lock.content["copartitioned"]:
+        topics = {topic for name in group for topic in lock.nodes[name].get("topics", ())}
+        outer = {known[topic] for topic in topics - lock.internal_topics.keys() if topic in known}
+        decisive = max(outer or {known[topic] for topic in topics if topic in known}, default=0)
+        known |= dict.fromkeys(topics & lock.internal_topics.keys(), decisive)
+    widths = {name: known[name] for name in lock.internal_topics if name in known}
+    for part in lock.sub_topologies:
+        tasks = max((known.get(topic, 0) for topic in _topics(part)), default=0)
+        changelogs = (lock.stores[store]["changelog"] for store in part["stores"])
+        widths |= {name: tasks for name in changelogs if name in lock.internal_topics}
+    return widths
+
+
 def _tasks(lock: TopologyLock, counts: Mapping[str, int]) -> dict[str, int]:
-    """The number of tasks of each sub-topology, by content id; repartition topics are filled in round by round."""
+    """The number of tasks of each sub-topology, by content id."""
+    known = _repartition_widths(lock, counts)
+    return {
+        part["content_id"]: max((known.get(topic, 0) for topic in _topics(part)), default=0)
+        for part in lock.sub_topologies
+    }
+
+
+def _repartition_widths(lock: TopologyLock, counts: Mapping[str, int]) -> dict[str, int]:
+    """Partitions of inputs and repartition topics; the latter are filled in round by round."""
     known = {name: count for name, count in counts.items() if name not in lock.internal_topics}
     for name, topic in lock.internal_topics.items():
         if topic["partitions"]["rule"] == "asked":
@@ -69,10 +94,7 @@ def _tasks(lock: TopologyLock, counts: Mapping[str, int]) -> dict[str, int]:
                 target = lock.internal_topics.get(node.get("topic", ""))
                 if node["kind"] == "sink" and target is not None and target["partitions"]["rule"] == "widest_upstream":
                     known[node["topic"]] = max(known.get(node["topic"], 0), width or 0)
-    return {
-        part["content_id"]: max((known.get(topic, 0) for topic in _topics(part)), default=0)
-        for part in lock.sub_topologies
-    }
+    return known
 
 
 def _topics(part: Mapping[str, Any]) -> set[str]:

@@ -24,9 +24,9 @@ def by_path(app):
 
 def test_the_example_fleet_is_loaded():
     fleet = load_fleet(DirectoryTree(EXAMPLES))
-    assert fleet.apps["orders"].spec.run.guarantee == "exactly_once_v2"
-    assert fleet.apps["orders"].spec.scale.max == 4
-    assert fleet.priority_of("orders") == 100
+    assert fleet.apps["order-enrichment"].spec.run.guarantee == "exactly_once_v2"
+    assert fleet.apps["order-enrichment"].spec.scale.max == 4
+    assert fleet.priority_of("order-enrichment") == 100
 
 
 def test_an_effective_value_knows_the_file_and_line_that_set_it(files):

@@ -7,7 +7,7 @@ from streamfleet_platform.definitions.tree import DirectoryTree
 from streamfleet_platform.topologies.declarations import declaration_problems
 from streamfleet_platform.topologies.lock import TopologyLock
 
-EXAMPLES = Path(__file__).parents[4] / "examples" / "fleet"
+EXAMPLES = Path(__file__).parent / "fleet"
 
 
 def problems(topology):

@@ -9,7 +9,7 @@ from examples.apps.orders import topology
 from streamfleet_platform.errors import InvalidLockError
 from streamfleet_platform.topologies.lock import TopologyLock
 
-EXAMPLE = Path(__file__).parents[4] / "examples/fleet/apps/orders.lock.json"
+EXAMPLE = Path(__file__).parent / "fleet/apps/orders.lock.json"
 
 
 def test_the_example_lock_is_up_to_date():

@@ -1,0 +1,106 @@
+"""Scale: another number of slots. Slots are added, warm up, and are probed until tasks have moved; or drained and removed.
+
+The number is written down first: a worker that dies while the app scales is started again, or not, by the new number. Slots that
+are removed are those of the highest ordinals, so that what stays keeps its identity.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from streamfleet_platform.errors import TransientError
+from streamfleet_platform.model.operation import OperationKind
+from streamfleet_platform.model.phase import Phase
+from streamfleet_platform.operations.gates import started_gate, what_lacks
+from streamfleet_platform.operations.slots import crashed, drain_slot, known_slots, remove_slot, start_slot
+from streamfleet_platform.operations.steps import (
+    Acts,
+    Done,
+    OperationType,
+    Outcome,
+    PlannedStep,
+    StepFailedError,
+    Waiting,
+    per_slot,
+)
+from streamfleet_platform.operations.work import Work
+
+PROBE_PAUSE_SECONDS = 5.0
+"""Between two probing rebalances that this asks for."""
+
+
+def _check_bounds(work: Work, wanted: int) -> None:
+    scale = work.revision().spec.scale
+    if not scale.min <= wanted <= scale.max:
+        raise StepFailedError(
+            f"{wanted} slots are outside of {scale.min} to {scale.max}", hint="change scale.min or scale.max in Git"
+        )
+
+
+def write_number(work: Work) -> Done:
+    wanted = int(work.params["slots"])
+    before = work.app.slots
+    work.change_app(slots=wanted)
+    return Done(f"from {before} to {wanted}", {"before": work.operation.result.get("before", before), "slots": wanted})
+
+
+def warm_up(work: Work) -> Outcome:
+    """New slots are members, and what is to move there has moved. A copy that is ready is not left waiting for a timer."""
+    if (why := crashed(work)) is not None:
+        raise StepFailedError(why, hint="look at its log; the slots that were there go on")
+    if not work.is_fresh:
+        return Waiting("looking")
+    if (lacking := what_lacks(work)) is not None:
+        return Waiting(lacking)
+    warming = work.seen.warming
+    if not warming:
+        return Done("all tasks are where they should be")
+    ready = [task.id for task in warming if task.state == "caught_up"]
+    if ready and _may_probe(work):
+        probe(work)
+        told = f"{len(warming)} warm-ups, {len(ready)} of them ready: asked for a rebalance"
+        return Waiting(told, {**work.step.memory, "probed_at": work.now.timestamp()})
+    left = sum(task.lag_records or 0 for task in warming)
+    return Waiting(f"{len(warming)} warm-ups, {left} records to go")
+
+
+def _may_probe(work: Work) -> bool:
+    return work.now.timestamp() - float(work.step.memory.get("probed_at", 0)) >= PROBE_PAUSE_SECONDS
+
+
+def probe(work: Work) -> int:
+    """Ask the leader's worker, or any, for a probing rebalance; the slot that was asked."""
+    up = [worker for worker in work.seen.workers.values() if worker.is_up]
+    for worker in sorted(up, key=lambda one: (not one.is_leader, one.state.slot)):
+        work.world.doors.order(worker.state, "probe")
+        return worker.state.slot
+    raise TransientError("no worker is up that could be asked for a rebalance")
+
+
+class Scale(OperationType):
+    kind = OperationKind.SCALE
+    phase = Phase.SCALING
+    acts: ClassVar[Acts] = {
+        "write-number": write_number,
+        "start-slot": start_slot,
+        "warm-up": warm_up,
+        "drain-slot": drain_slot,
+        "remove-slot": remove_slot,
+        "wait-until-well": started_gate,
+    }
+
+    def plan(self, work: Work) -> list[PlannedStep]:
+        wanted = int(work.params["slots"])
+        _check_bounds(work, wanted)
+        if work.app.desired == "stopped":
+            return [PlannedStep("write-number")]
+        there = known_slots(work)
+        new = [slot for slot in range(wanted) if slot not in there]
+        gone = [slot for slot in reversed(there) if slot >= wanted]
+        return [
+            PlannedStep("write-number"),
+            *per_slot("start-slot", new),
+            *([PlannedStep("warm-up")] if new else []),
+            *(step for slot in gone for step in (PlannedStep("drain-slot", slot), PlannedStep("remove-slot", slot))),
+            PlannedStep("wait-until-well"),
+        ]

@@ -1,0 +1,65 @@
+"""What was seen of an app in one pass, as operations and phases use it. Made in reconcile/ from what observe/ reports.
+
+A value is as old as `at`: a step that waits for the effect of something must not take an older sight for it (Work.is_fresh).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from streamfleet_platform.runtime.api import WorkerPhase, WorkerState
+from streamfleet_platform.scaling.measures import Measures
+from streamfleet_platform.views import TaskView
+
+
+@dataclass(frozen=True)
+class WorkerSeen:
+    """One slot: what the runtime says of it, and what its door says."""
+
+    state: WorkerState
+    client_state: str | None = None
+    """None: the door does not answer."""
+    topology_hash: str | None = None
+    is_ready: bool = False
+    is_paused: bool = False
+    is_leader: bool = False
+    busy_share: float | None = None
+    failure: str | None = None
+
+    @property
+    def is_up(self) -> bool:
+        return self.state.phase is WorkerPhase.RUNNING and self.is_ready
+
+
+@dataclass(frozen=True)
+class AppSeen:
+    """One app at one moment."""
+
+    at: datetime
+    workers: Mapping[int, WorkerSeen] = field(default_factory=dict)
+    placement: tuple[TaskView, ...] = ()
+    lag_records: int | None = None
+    records_per_second: float | None = None
+    stuck: tuple[str, ...] = ()
+    """Partitions whose committed offset stands still while records arrive."""
+    measures: Measures | None = None
+    drift: tuple[str, ...] = ()
+    """Of topics and group: what differs from what was recorded."""
+    missing: tuple[str, ...] = ()
+    """Input topics that are not there."""
+    cluster_problem: str | None = None
+    """Why the cluster could not be asked."""
+
+    @property
+    def restoring(self) -> list[TaskView]:
+        return [task for task in self.placement if task.role == "active" and task.state == "restoring"]
+
+    @property
+    def warming(self) -> list[TaskView]:
+        return [task for task in self.placement if task.role == "warmup"]
+
+    @property
+    def active(self) -> list[TaskView]:
+        return [task for task in self.placement if task.role == "active"]

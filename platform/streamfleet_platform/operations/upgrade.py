@@ -1,0 +1,123 @@
+"""Upgrade: an app at another revision. The diff of the two locks decides how (topologies/verdicts.py):
+
+    same workers     nothing a worker sees has changed: the revision is taken over, nobody is restarted
+    rolling          one slot at a time, each behind the gate; slots without active stateful tasks first, the group's leader last
+    restart          stop all, start all: two versions cannot share the group's plan
+    new state        only where somebody accepted the loss: as a reset
+
+A gate that fails brings back what ran before, unless the definition says to leave it, or its state is gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from streamfleet_platform.model.operation import OperationKind
+from streamfleet_platform.model.phase import Phase
+from streamfleet_platform.operations.deploy import remember_revision
+from streamfleet_platform.operations.gates import started_gate, upgraded_gate
+from streamfleet_platform.operations.reset import RESET_ACTS, reset_steps
+from streamfleet_platform.operations.slots import known_slots, replace_slot, restore_slot, stop_slot
+from streamfleet_platform.operations.steps import Acts, Done, OperationType, PlannedStep, StepFailedError, per_slot
+from streamfleet_platform.operations.topics import create_topics
+from streamfleet_platform.operations.work import AppRevision, Work
+from streamfleet_platform.registry import journal
+from streamfleet_platform.topologies.lock_diff import diff_locks
+from streamfleet_platform.topologies.verdicts import LockDiff, Verdict
+
+
+def same_workers(work: Work, old: AppRevision, new: AppRevision) -> bool:
+    """Whether a worker of the one could not be told from a worker of the other."""
+    one, other = work.spec_of(0, old), work.spec_of(0, new)
+    return old.code_id == new.code_id and replace(one, revision=other.revision, code=other.code) == other
+
+
+def _planned(work: Work) -> set[str]:
+    with work.world.database.read() as session:
+        return {step.name for step in journal.steps_of(session, work.operation.id)}
+
+
+def _order(work: Work, slots: list[int]) -> list[int]:
+    """Who can be missed most comes first."""
+    if work.target().spec.rollout.order == "ordinal":
+        return slots
+    stateful = {part["id"] for part in work.target().lock.sub_topologies if part["stores"]}
+    holders = {task.slot for task in work.seen.active if task.sub_topology in stateful}
+    leaders = {slot for slot, worker in work.seen.workers.items() if worker.is_leader}
+    return sorted(slots, key=lambda slot: (slot in leaders, slot in holders, slot))
+
+
+def switch(work: Work) -> Done:
+    """From now on the app is at the new revision, and a worker that dies comes back with it."""
+    work.change_app(revision=work.target().id)
+    return Done(work.target().id[:20])
+
+
+def switch_back(work: Work) -> Done:
+    work.change_app(revision=str(work.params["from"]))
+    return Done(str(work.params["from"])[:20])
+
+
+class Upgrade(OperationType):
+    kind = OperationKind.UPGRADE
+    phase = Phase.UPGRADING
+    acts: ClassVar[Acts] = {
+        **RESET_ACTS,
+        "create-topics": create_topics,
+        "switch": switch,
+        "replace-slot": replace_slot,
+        "pass-gate": upgraded_gate,
+        "stop-slot": stop_slot,
+        "restore-slot": restore_slot,
+        "wait-until-back": started_gate,
+        "switch-back": switch_back,
+        "remember-revision": remember_revision,
+    }
+
+    def plan(self, work: Work) -> list[PlannedStep]:
+        old, new = work.revision(str(work.params["from"])), work.target()
+        there = known_slots(work)
+        if not there or work.app.desired == "stopped":
+            return [PlannedStep("create-topics"), PlannedStep("switch"), PlannedStep("remember-revision")]
+        if same_workers(work, old, new):
+            return [PlannedStep("switch"), PlannedStep("remember-revision")]
+        verdict = self._verdict(work, diff_locks(old.lock, new.lock))
+        if verdict >= Verdict.MIGRATE:
+            return reset_steps(work)
+        if verdict is Verdict.RESTART:
+            return [
+                PlannedStep("create-topics"),
+                *per_slot("stop-slot", there),
+                PlannedStep("switch"),
+                *per_slot("start-slot", there),
+                PlannedStep("pass-gate"),
+                PlannedStep("remember-revision"),
+            ]
+        order = _order(work, there)
+        rolled = [
+            step for slot in order for step in (PlannedStep("replace-slot", slot), PlannedStep("pass-gate", slot))
+        ]
+        return [PlannedStep("create-topics"), *rolled, PlannedStep("switch"), PlannedStep("remember-revision")]
+
+    def _verdict(self, work: Work, diff: LockDiff) -> Verdict:
+        if diff.lost_state and not work.params.get("accept_lost_state"):
+            raise StepFailedError(
+                f"{diff.verdict.name}: the state of {', '.join(diff.lost_state)} would be lost",
+                hint="carry it over by a bootstrap, or accept the loss",
+            )
+        if diff.verdict >= Verdict.MIGRATE and not work.params.get("accept_lost_state"):
+            raise StepFailedError(
+                f"the change is {diff.verdict.name}", hint="read the plan, then accept the loss of state"
+            )
+        return diff.verdict
+
+    def back(self, work: Work, why: str) -> list[PlannedStep] | None:
+        with_reset = any(act in ("delete-offsets", "delete-topics") for act in _planned(work))
+        if with_reset or work.target().spec.rollout.on_gate_fail == "pause":
+            return None
+        there = known_slots(work)
+        back = per_slot("restore-slot", there)
+        if "replace-slot" not in _planned(work):  # all were stopped: both versions at once are not possible
+            back = [*per_slot("stop-slot", there), *back]
+        return [PlannedStep("switch-back"), *back, PlannedStep("wait-until-back")]

@@ -1,0 +1,162 @@
+"""A plan becomes revisions and operations, all in one transaction: what is accepted is accepted as a whole. Called by server/."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from streamfleet_platform.definitions.fleet import App as DeclaredApp
+from streamfleet_platform.definitions.yaml_nodes import plain
+from streamfleet_platform.errors import ConflictError
+from streamfleet_platform.model.operation import OperationKind, OperationState
+from streamfleet_platform.model.phase import Phase
+from streamfleet_platform.reconcile.planner import Planned
+from streamfleet_platform.registry import apps, history, journal
+from streamfleet_platform.registry.tables import App, Operation, Revision
+from streamfleet_platform.topologies.verdicts import Verdict
+from streamfleet_platform.views import AppChange
+
+
+class Applying:
+    """One plan, one caller."""
+
+    def __init__(
+        self,
+        planned: Planned,
+        *,
+        actor: str,
+        intent_id: str,
+        clock: Callable[[], datetime],
+        accept_lost_state: Collection[str] = (),
+    ) -> None:
+        self._planned = planned
+        self._actor = actor
+        self._intent_id = intent_id
+        self._clock = clock
+        self._accepted = frozenset(accept_lost_state)
+
+    def write(self, session: Session) -> tuple[list[AppChange], list[Operation]]:
+        """The changes as they were taken, with what stopped the others, and the operations that were begun."""
+        assert self._planned.fleet is not None
+        taken: list[AppChange] = []
+        begun: list[Operation] = []
+        for change in self._planned.view.changes:
+            told, operation = self._one(session, change)
+            taken.append(told)
+            if operation is not None:
+                begun.append(operation)
+        self._fleet(session)
+        return taken, begun
+
+    def _one(self, session: Session, change: AppChange) -> tuple[AppChange, Operation | None]:
+        if change.action in ("none", "absent"):
+            return change, None
+        if change.blocked is not None and not self._is_accepted(change):
+            return change, None
+        revision = self._planned.revisions[change.app]
+        assert self._planned.fleet is not None
+        declared = self._planned.fleet.apps[change.app]
+        try:
+            with session.begin_nested():
+                operation = self._accept(session, change, declared, revision)
+        except ConflictError as error:
+            return change.model_copy(update={"blocked": str(error)}), None
+        return change.model_copy(update={"blocked": None}), operation
+
+    def _is_accepted(self, change: AppChange) -> bool:
+        heavy = change.verdict in (Verdict.MIGRATE.name, Verdict.INCOMPATIBLE.name)
+        return heavy and change.app in self._accepted and change.app in self._planned.revisions
+
+    def _accept(
+        self, session: Session, change: AppChange, declared: DeclaredApp, revision: Revision
+    ) -> Operation | None:
+        apps.put_revision(session, Revision.model_validate(revision.model_dump()))
+        if change.action == "create":
+            session.add(_new_app(declared, revision.id, self._clock()))
+            session.flush()
+            return self._begin(session, OperationKind.DEPLOY, change.app, {"revision": revision.id})
+        row = apps.get_app(session, change.app)
+        before = apps.get_revision(session, change.app, row.revision)
+        _describe(row, declared)
+        if change.action == "reset":
+            row.wanted_generation, row.wanted_revision = declared.spec.generation, revision.id
+            told = f"generation {declared.spec.generation} is wanted, the state is of generation {row.generation}"
+            history.add_event(session, self._clock(), "reset-wanted", told, actor=self._actor, app=row.name)
+            return None
+        params = {"revision": revision.id, "from": row.revision, "accept_lost_state": change.app in self._accepted}
+        kind = _kind_of(before.definition, declared)
+        return self._begin(session, kind, change.app, params)
+
+    def _begin(self, session: Session, kind: OperationKind, app: str, params: dict[str, Any]) -> Operation:
+        intent = f"{self._intent_id}:{app}"
+        return journal.begin(session, new_operation(kind, app, params, self._actor, intent, self._clock()))
+
+    def _fleet(self, session: Session) -> None:
+        fleet = self._planned.fleet
+        assert fleet is not None
+        row = apps.fleet_state(session)
+        row.revision = self._planned.view.revision
+        row.definition = {} if fleet.document is None else plain(fleet.document)
+        row.flows = [[flow.upstream, flow.downstream, flow.topic] for flow in fleet.lineage.flows]
+        row.problems = []
+        row.version += 1
+        session.add(row)
+
+
+def new_operation(
+    kind: OperationKind, app: str, params: dict[str, Any], actor: str, intent_id: str, now: datetime, reason: str = ""
+) -> Operation:
+    return Operation(
+        id=f"{kind.value}-{uuid.uuid4().hex[:12]}",
+        app=app,
+        kind=kind.value,
+        state=OperationState.PLANNED.value,
+        intent_id=intent_id,
+        actor=actor,
+        params=params,
+        reason=reason,
+        created_at=now,
+    )
+
+
+def _kind_of(before: dict[str, Any], declared: DeclaredApp) -> OperationKind:
+    """Whether the definition starts or stops the app; what a person did by hand stays as it is."""
+    was = before["spec"].get("run", {}).get("desired", "running")
+    now = declared.spec.run.desired
+    if was != now and now == "stopped":
+        return OperationKind.STOP
+    if was == "stopped" and now != "stopped":
+        return OperationKind.START
+    return OperationKind.UPGRADE
+
+
+def _new_app(declared: DeclaredApp, revision: str, now: datetime) -> App:
+    spec = declared.spec
+    row = App(
+        name=declared.name,
+        owner=declared.definition.metadata.owner,
+        cluster=spec.cluster,
+        application_id=spec.application_id,
+        generation=spec.generation,
+        wanted_generation=spec.generation,
+        revision=revision,
+        wanted_revision=revision,
+        desired=spec.run.desired,
+        slots=spec.scale.min,
+        phase=Phase.PENDING.value,
+        phase_since=now,
+    )
+    _describe(row, declared)
+    return row
+
+
+def _describe(row: App, declared: DeclaredApp) -> None:
+    """What only people read; taken over at once."""
+    metadata = declared.definition.metadata
+    row.owner, row.tier, row.labels = metadata.owner, metadata.tier, dict(metadata.labels)
+    if row.desired in ("running", "paused") and declared.spec.run.desired in ("running", "paused"):
+        row.desired = declared.spec.run.desired

@@ -1,0 +1,118 @@
+"""What one app's new definition and lock mean, compared with what it is at. Pure; called by planner.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from streamfleet_platform.definitions.fleet import App as DeclaredApp
+from streamfleet_platform.registry.tables import App, InternalTopic, Revision
+from streamfleet_platform.topologies.lock import TopologyLock
+from streamfleet_platform.topologies.lock_diff import diff_locks
+from streamfleet_platform.topologies.plan_cost import UpgradeFacts, plan_cost
+from streamfleet_platform.topologies.verdicts import LockDiff, Verdict
+from streamfleet_platform.views import AppChange
+
+Action = Literal["create", "update", "upgrade", "reset", "none", "absent"]
+RESTART_SECONDS = 5.0
+RESTORE_BYTES_PER_SECOND = 50e6
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the registry has of an app."""
+
+    app: App
+    revision: Revision
+    topics: tuple[InternalTopic, ...]
+
+    @cached_property
+    def lock(self) -> TopologyLock:
+        return TopologyLock.from_file(self.revision.lock.encode())
+
+    def has_same_code(self, code_id: str, app: DeclaredApp) -> bool:
+        """Whether compiling would give what it gave before."""
+        old: Any = self.revision.definition["spec"]
+        config = app.spec.run.config
+        before = old.get("run", {}).get("config", {})
+        names = {name for name in (*config, *before) if name.startswith("topology.")}
+        return (
+            self.revision.code_id == code_id
+            and old["code"]["entrypoint"] == app.spec.code.entrypoint
+            and all(config.get(name) == before.get(name) for name in names)
+        )
+
+
+def change_of(
+    app: DeclaredApp, lock: TopologyLock, known: Known | None, downstream: frozenset[str], *, is_same_code: bool
+) -> AppChange:
+    application_id = app.spec.application_id
+    if known is None:
+        created = tuple(f"{application_id}-{topic}" for topic in sorted(lock.internal_topics))
+        return AppChange(app=app.name, action="create", topics_created=created, downstream=tuple(sorted(downstream)))
+    diff = diff_locks(known.lock, lock)
+    action = _action(app, known, diff, is_same_code=is_same_code)
+    moved = _settings_changed(known, app)
+    facts = _facts(known, app, downstream)
+    lost = tuple(sorted(lock.stores)) if action == "reset" else diff.lost_state
+    return AppChange(
+        app=app.name,
+        action=action,
+        verdict=diff.verdict.name,
+        changes=(*map(str, diff.changes), *moved),
+        cost=() if diff.verdict is Verdict.UNCHANGED else tuple(plan_cost(diff, facts).lines()),
+        lost_state=lost,
+        topics_created=tuple(f"{application_id}-{topic}" for topic in diff.topics_created),
+        topics_orphaned=tuple(f"{application_id}-{topic}" for topic in diff.topics_orphaned),
+        downstream=tuple(sorted(downstream)),
+        blocked=_blocked(app, known, diff, action),
+    )
+
+
+def _action(app: DeclaredApp, known: Known, diff: LockDiff, *, is_same_code: bool) -> Action:
+    if app.spec.generation > known.app.generation:
+        return "reset"
+    return "upgrade" if diff.changes or not is_same_code else "update"
+
+
+def _settings_changed(known: Known, app: DeclaredApp) -> tuple[str, ...]:
+    before = {path: value for path, value, _ in known.revision.provenance}
+    after = {".".join(value.path): str(value.value) for value in app.values()}
+    return tuple(
+        f"{path}: {before.get(path, 'not set')} -> {after.get(path, 'not set')}"
+        for path in sorted(before.keys() | after.keys())
+        if before.get(path) != after.get(path)
+    )
+
+
+def _blocked(app: DeclaredApp, known: Known, diff: LockDiff, action: Action) -> str | None:
+    row, spec = known.app, app.spec
+    if row.desired == "retired":
+        return "the app is being retired; cancel that first"
+    if spec.application_id != row.application_id:
+        return f"applicationId {row.application_id} names its state; retire the app, and declare another one"
+    if spec.cluster != row.cluster:
+        return f"its state is on cluster {row.cluster}; retire the app, and declare another one"
+    if spec.generation < row.generation:
+        return f"generation {spec.generation} is below {row.generation}: state does not come back; raise it"
+    if action != "reset" and diff.verdict >= Verdict.MIGRATE:
+        lost = ", ".join(diff.lost_state) or "its stores"
+        return f"{diff.verdict.name}: the state of {lost} would be lost; bootstrap it, raise the generation, or accept the loss"
+    return None
+
+
+def _facts(known: Known, app: DeclaredApp, downstream: frozenset[str]) -> UpgradeFacts:
+    seen = known.app.observed
+    rate = float(seen.get("records_per_second") or 0.0)
+    return UpgradeFacts(
+        slots=known.app.slots,
+        tasks=int(seen.get("tasks") or 0),
+        store_bytes=dict(seen.get("store_bytes") or {}),
+        records_per_second=rate,
+        capacity_per_second=float(seen.get("capacity_per_second") or 2 * rate),
+        restart_seconds=RESTART_SECONDS,
+        restore_bytes_per_second=RESTORE_BYTES_PER_SECOND,
+        static_members=app.spec.run.config.get("group.protocol") != "streams",
+        downstream=downstream,
+    )

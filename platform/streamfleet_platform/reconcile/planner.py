@@ -1,0 +1,180 @@
+"""Definitions at a ref against the registry: what applying them would mean for each app. Called by server/ for plan and apply.
+
+Apps are compiled only where their code or entry point is another than that of the revision they are at, or where there is no lock
+to compare; everything else is a comparison of hashes. A lock file beside a definition is a claim: it has to be what the code gives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from streamfleet_platform.definitions.fleet import App as DeclaredApp
+from streamfleet_platform.definitions.fleet import Fleet
+from streamfleet_platform.definitions.source import Source, SourceState
+from streamfleet_platform.definitions.yaml_nodes import plain
+from streamfleet_platform.errors import CompileError, FleetError, InvalidDefinitionError, InvalidLockError
+from streamfleet_platform.reconcile.changes import Known, change_of
+from streamfleet_platform.registry import apps
+from streamfleet_platform.registry.database import Database
+from streamfleet_platform.registry.tables import Revision
+from streamfleet_platform.topologies.compiler import Compiled, compile_topology
+from streamfleet_platform.topologies.declarations import declaration_problems
+from streamfleet_platform.topologies.lock import TopologyLock
+from streamfleet_platform.views import AppChange, PlanView
+
+Compile = Callable[..., Compiled]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and what it takes to carry it out."""
+
+    view: PlanView
+    fleet: Fleet | None = None
+    revisions: Mapping[str, Revision] = field(default_factory=dict)
+    """Of apps that change."""
+
+
+class Planner:
+    """`code` is where revisions' code is exported to."""
+
+    def __init__(
+        self,
+        source: Source,
+        database: Database,
+        code: Path,
+        clock: Callable[[], datetime],
+        compile_app: Compile = compile_topology,
+    ) -> None:
+        self._source = source
+        self._database = database
+        self._code = code
+        self._clock = clock
+        self._compile = compile_app
+        self._compiled: dict[tuple[str, str, str], Compiled] = {}
+
+    def plan(self, ref: str | None, *, only: frozenset[str] | None = None) -> Planned:
+        """`only` these apps are looked at closely; the definitions are loaded, and have to be right, as a whole."""
+        state = self._source.at(ref)
+        try:
+            fleet = state.load()
+        except InvalidDefinitionError as error:
+            return Planned(PlanView(revision="", changes=(), problems=tuple(map(str, error.problems))))
+        return _Planning(self, state, fleet, self._known()).planned(only)
+
+    def _known(self) -> dict[str, Known]:
+        with self._database.read() as session:
+            rows = list(apps.all_apps(session))
+            revisions = apps.revisions_of(session, [(row.name, row.revision) for row in rows])
+            topics = apps.all_topics(session)
+        return {
+            row.name: Known(row, revisions[row.name, row.revision], tuple(topics.get(row.name, ()))) for row in rows
+        }
+
+    def compiled(self, state: SourceState, files: Any, code_id: str, app: DeclaredApp) -> Compiled:
+        settings = {name: value for name, value in app.spec.run.config.items() if name.startswith("topology.")}
+        key = (code_id, app.spec.code.entrypoint, json.dumps([settings, app.spec.topology.require_names]))
+        if key not in self._compiled:
+            directory = state.export(files, code_id, self._code)
+            self._compiled[key] = self._compile(
+                directory,
+                app.spec.code.entrypoint,
+                settings=settings,
+                require_names=app.spec.topology.require_names,
+            )
+        return self._compiled[key]
+
+    def new_revision(self, **values: Any) -> Revision:
+        return Revision(created_at=self._clock(), **values)
+
+
+class _Planning:
+    def __init__(self, planner: Planner, state: SourceState, fleet: Fleet, known: Mapping[str, Known]) -> None:
+        self._planner = planner
+        self._state = state
+        self._fleet = fleet
+        self._known = known
+        self._files = state.code_files(fleet.definition.spec.code.include)
+        self._code_id = state.code_id(self._files)
+        self._revision_id = state.revision_id(self._code_id)
+        self._lock_files = state.lock_files()
+
+    def planned(self, only: frozenset[str] | None) -> Planned:
+        changes: list[AppChange] = []
+        revisions: dict[str, Revision] = {}
+        warnings: list[str] = [f"apps feed one another in a circle: {', '.join(c)}" for c in self._fleet.lineage.cycles]
+        for name, app in self._fleet.apps.items():
+            if only is not None and name not in only:
+                continue
+            change, revision = self._app(app)
+            changes.append(change)
+            if revision is not None:
+                revisions[name] = revision
+        changes.extend(
+            AppChange(app=name, action="absent", changes=("no longer declared; retire it to end it",))
+            for name in sorted(self._known.keys() - self._fleet.apps.keys())
+            if only is None or name in only
+        )
+        view = PlanView(revision=self._revision_id, changes=tuple(changes), warnings=tuple(warnings))
+        return Planned(view, self._fleet, revisions)
+
+    def _app(self, app: DeclaredApp) -> tuple[AppChange, Revision | None]:
+        known = self._known.get(app.name)
+        definition = plain(app.document)
+        cluster = self._fleet.definition.spec.clusters[app.spec.cluster].model_dump(by_alias=True, mode="json")
+        hash_ = hashlib.sha256(json.dumps([definition, cluster], sort_keys=True).encode()).hexdigest()
+        is_same_code = known is not None and known.revision.code_id == self._code_id
+        if known is not None and is_same_code and known.revision.definition_hash == hash_:
+            return AppChange(app=app.name, action="none"), None
+        try:
+            lock, picture = self._lock(app, known)
+        except FleetError as error:
+            return _refused(app.name, known, str(error)), None
+        if problems := declaration_problems(app, self._fleet.apps, lock):
+            return _refused(app.name, known, "\n".join(map(str, problems))), None
+        revision = self._planner.new_revision(
+            app=app.name,
+            id=self._revision_id,
+            code_id=self._code_id,
+            definition_hash=hash_,
+            topology_hash=lock.hash,
+            definition=definition,
+            lock=lock.to_file().decode(),
+            picture=picture,
+            provenance=[[".".join(v.path), str(v.value), str(v.place or "default")] for v in app.values()],
+            cluster_settings=cluster,
+        )
+        downstream = self._fleet.lineage.downstream_of(app.name)
+        return change_of(app, lock, known, downstream, is_same_code=is_same_code), revision
+
+    def _lock(self, app: DeclaredApp, known: Known | None) -> tuple[TopologyLock, str]:
+        """What the code gives, with its picture; without compiling where that is known."""
+        if known is not None and known.has_same_code(self._code_id, app):
+            lock, picture = known.lock, known.revision.picture
+        else:
+            compiled = self._planner.compiled(self._state, self._files, self._code_id, app)
+            lock, picture = compiled.lock, compiled.svg
+        self._check_lock_file(app, lock)
+        return lock, picture
+
+    def _check_lock_file(self, app: DeclaredApp, lock: TopologyLock) -> None:
+        name = app.spec.topology.lock
+        if name is None:
+            return
+        path = (PurePosixPath(app.file).parent / name).as_posix()
+        how = f"write it with `streamfleet lock {app.name}`, and review the difference"
+        if path not in self._lock_files:
+            raise InvalidLockError(f"there is no lock {path}", hint=how)
+        written = TopologyLock.from_file(self._lock_files[path])
+        if written.hash != lock.hash:
+            raise CompileError(f"{path} has hash {written.hash}, the code gives {lock.hash}", hint=how)
+
+
+def _refused(app: str, known: Known | None, why: str) -> AppChange:
+    return AppChange(app=app, action="create" if known is None else "update", blocked=why)

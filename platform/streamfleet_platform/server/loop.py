@@ -1,0 +1,91 @@
+"""Holds the lease and makes pass after pass, in a thread of its own. Made by process.py, and by tests.
+
+Without the lease it only tries to get it: another server acts. Whatever goes wrong in a pass is logged, and the next one comes;
+workers never notice whether anybody reconciles.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import structlog
+
+from streamfleet_platform.errors import FleetError, StaleError, TransientError
+from streamfleet_platform.reconcile.reconciler import Reconciler
+from streamfleet_platform.registry.lease import Leadership, Leases, NotLeaderError
+
+log = structlog.get_logger(__name__)
+
+
+class Loop:
+    """`holder` names this server."""
+
+    def __init__(
+        self, reconciler: Reconciler, leases: Leases, holder: str, *, idle_seconds: float, busy_seconds: float
+    ) -> None:
+        self._reconciler = reconciler
+        self._leases = leases
+        self._holder = holder
+        self._idle = idle_seconds
+        self._busy = busy_seconds
+        self._wake = threading.Event()
+        self._ended = threading.Event()
+        self._leadership: Leadership | None = None
+        self._thread = threading.Thread(target=self._run, name="reconcile", daemon=True)
+        self.passes = 0
+        self.last_pass_seconds = 0.0
+
+    @property
+    def is_leader(self) -> bool:
+        return self._leadership is not None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something was asked for: do not wait for the next turn."""
+        self._wake.set()
+
+    def stop(self, timeout: float = 60.0) -> None:
+        """After the pass under way. Workers go on; the lease is free for the next server."""
+        self._ended.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+        if self._leadership is not None:
+            try:
+                self._leases.release(self._leadership)
+            except FleetError as error:
+                log.warning("lease could not be released", error=str(error))
+            self._leadership = None
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            pause = self.step()
+            self._wake.wait(pause)
+            self._wake.clear()
+
+    def step(self) -> float:
+        """One turn; how long to wait for the next."""
+        try:
+            former, self._leadership = self._leadership, self._leases.acquire(self._holder)
+            if self._leadership is None:
+                return self._idle
+            if former is None:
+                log.info("leads", holder=self._holder, token=self._leadership.token)
+            began = time.monotonic()
+            is_busy = self._reconciler.pass_once(self._leadership)
+            self.last_pass_seconds = time.monotonic() - began
+            self.passes += 1
+        except (NotLeaderError, StaleError) as error:
+            log.warning("leads no longer", error=str(error))
+            self._leadership = None
+            return self._idle
+        except TransientError as error:
+            log.warning("pass could not be made", error=str(error))
+            return max(self._idle, error.retry_after)
+        except Exception:
+            log.exception("pass failed")
+            return self._idle
+        return self._busy if is_busy else self._idle

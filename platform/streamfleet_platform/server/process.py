@@ -1,0 +1,179 @@
+"""run_server: registry, runtime, loop and API in one process, until a signal ends it. Called by `streamfleet server`.
+
+    migrate ──> loop (lease, passes) ──> API ── SIGTERM, SIGINT ──> API closed, loop stopped, lease released
+
+Workers are not touched by any of it: they go on when the server ends, and are found by the next one.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+import uvicorn
+
+from streamfleet_platform.api.app import create_app
+from streamfleet_platform.api.token_file import TokenFile
+from streamfleet_platform.definitions.source import Source
+from streamfleet_platform.errors import FleetError
+from streamfleet_platform.model.fleet_definition import Cluster as ClusterDefinition
+from streamfleet_platform.operations.catalogue import OPERATIONS
+from streamfleet_platform.operations.cluster import Cluster
+from streamfleet_platform.operations.journal import Failpoint, Journal, no_failpoint
+from streamfleet_platform.operations.kafka_cluster import KafkaCluster
+from streamfleet_platform.operations.work import Doors, Revisions, World
+from streamfleet_platform.reconcile.door_observer import DoorObserver, HttpDoors
+from streamfleet_platform.reconcile.observing import Observer
+from streamfleet_platform.reconcile.planner import Planner
+from streamfleet_platform.reconcile.reconciler import Reconciler
+from streamfleet_platform.registry.database import Database
+from streamfleet_platform.registry.lease import Leases
+from streamfleet_platform.registry.migrations import migrate
+from streamfleet_platform.runtime.api import Runtime
+from streamfleet_platform.runtime.local import LocalRuntime, LocalSettings
+from streamfleet_platform.runtime.secrets import SecretSource
+from streamfleet_platform.runtime.specification import REFERENCE
+from streamfleet_platform.server.failpoints import failpoint_of
+from streamfleet_platform.server.fleet import Fleet
+from streamfleet_platform.server.loop import Loop
+from streamfleet_platform.server.settings import ServerSettings
+
+log = structlog.get_logger(__name__)
+
+STREAMS_END_SECONDS = 2
+"""How long calls under way may take to end when the server stops. Streams of events never end by themselves."""
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What a server is put together with; tests give simulated ones."""
+
+    runtime: Runtime
+    doors: Doors
+    observer: Observer
+    cluster_of: Callable[[ClusterDefinition], Cluster]
+
+
+class Server:
+    """All parts of one server, not yet serving. Close it."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        outside: Outside,
+        *,
+        clock: Clock = utc_now,
+        failpoint: Failpoint = no_failpoint,
+        holder: str | None = None,
+        **planner: Any,
+    ) -> None:
+        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.database = Database(settings.registry_url)
+        migrate(self.database)
+        leases = Leases(self.database, clock, settings.lease_seconds)
+        self.world = World(
+            database=self.database,
+            leases=leases,
+            runtime=outside.runtime,
+            doors=outside.doors,
+            cluster_of=outside.cluster_of,
+            revisions=Revisions(self.database),
+            code=settings.code,
+            clock=clock,
+            snapshots=settings.snapshots,
+        )
+        reconciler = Reconciler(self.world, Journal(self.world, OPERATIONS, failpoint), OPERATIONS, outside.observer)
+        self.loop = Loop(
+            reconciler,
+            leases,
+            holder or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}",
+            idle_seconds=settings.idle_seconds,
+            busy_seconds=settings.busy_seconds,
+        )
+        source = Source(settings.source, settings.fleet)
+        self.fleet = Fleet(
+            self.world,
+            Planner(source, self.database, settings.code, clock, **planner),
+            is_leader=lambda: self.loop.is_leader,
+            wake=self.loop.wake,
+            runs=settings.runs,
+            snapshots=settings.snapshots,
+            links=settings.links,
+        )
+
+    def close(self) -> None:
+        self.loop.stop()
+        self.database.close()
+
+
+def real_outside(settings: ServerSettings, clock: Clock = utc_now) -> Outside:
+    """Processes of this machine, and Kafka."""
+    variables = _secret_variables(settings)
+    secret_source = SecretSource(os.environ, variables, settings.secrets)
+    runtime = LocalRuntime(
+        LocalSettings(settings.workers, secret_directory=settings.secrets, secret_variables=tuple(variables))
+    )
+    doors = HttpDoors()
+    return Outside(runtime, doors, DoorObserver(doors, clock), Clusters(secret_source).get)
+
+
+def _secret_variables(settings: ServerSettings) -> list[str]:
+    """Which variables apps may name, by the fleet.yaml that is there when the server starts."""
+    try:
+        fleet = Source(settings.source, settings.fleet).at(None).load()
+    except FleetError as error:
+        log.warning("definitions cannot be read yet", error=str(error))
+        return []
+    return list(fleet.definition.spec.secrets.env)
+
+
+class Clusters:
+    """One admin client per cluster, made when it is first needed."""
+
+    def __init__(self, secret_source: SecretSource) -> None:
+        self._secrets = secret_source
+        self._known: dict[str, Cluster] = {}
+
+    def get(self, cluster: ClusterDefinition) -> Cluster:
+        key = cluster.model_dump_json()
+        if key not in self._known:
+            settings: dict[str, Any] = {"bootstrap.servers": cluster.bootstrap}
+            for name, value in cluster.config.items():
+                settings[name] = (
+                    REFERENCE.sub(lambda m: self._value(m[1], cluster), value) if isinstance(value, str) else value
+                )
+            self._known[key] = KafkaCluster(settings)
+        return self._known[key]
+
+    def _value(self, name: str, cluster: ClusterDefinition) -> str:
+        return self._secrets.value(name, cluster.secrets[name])
+
+
+def run_server(settings: ServerSettings) -> None:
+    """Until a signal. Workers are left as they are."""
+    server = Server(settings, real_outside(settings), failpoint=failpoint_of(os.environ))
+    app = create_app(server.fleet, TokenFile(settings.token_file), hosts=settings.hosts)
+    server.loop.start()
+    try:
+        uvicorn.run(
+            app,
+            host=settings.host,
+            port=settings.port,
+            log_config=None,
+            server_header=False,
+            timeout_graceful_shutdown=STREAMS_END_SECONDS,
+        )
+    finally:
+        server.close()

@@ -1,0 +1,145 @@
+"""Previews of resets, and resets that Git asks for. Called by changing.py and fleet.py.
+
+A preview's id says what would be deleted: topics with their ids, slots, generation, revision. It does not change with every record
+that is processed, and does with everything a person would want to be asked about again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from sqlalchemy.orm import Session
+
+from streamfleet_platform import views
+from streamfleet_platform.errors import FleetError, StaleError
+from streamfleet_platform.model.fleet_definition import Cluster as ClusterDefinition
+from streamfleet_platform.model.operation import OperationKind, OperationState
+from streamfleet_platform.operations.cluster import Cluster
+from streamfleet_platform.operations.topics import external_topics
+from streamfleet_platform.operations.work import Revisions
+from streamfleet_platform.registry import apps, journal
+from streamfleet_platform.registry.database import Database
+from streamfleet_platform.registry.tables import App, InternalTopic
+
+log = structlog.get_logger(__name__)
+
+
+def reset_intent(app: App) -> str:
+    """Of the reset that a raised generation asks for: the same as long as that is."""
+    return f"reset-{app.name}-{app.generation}-{app.wanted_generation}"
+
+
+class Resetting:
+    def __init__(
+        self, database: Database, revisions: Revisions, cluster_of: Callable[[ClusterDefinition], Cluster]
+    ) -> None:
+        self._database = database
+        self._revisions = revisions
+        self._cluster_of = cluster_of
+
+    def preview(self, name: str) -> views.ResetPreview:
+        with self._database.read() as session:
+            app = apps.get_app(session, name)
+            topics = list(apps.topics_of(session, name))
+            slots = len(apps.workers_of(session, name))
+            flows = apps.fleet_state(session).flows
+        revision = self._revisions.get(name, app.revision)
+        offsets = self._offsets(app)
+        downstream = tuple(sorted(_reached(name, flows)))
+        stores = tuple(sorted(revision.lock.stores))
+        lines = [
+            *(f"input topic {topic}: {count} records will be processed again" for topic, count in offsets.items()),
+            *(f"internal topic {row.name}: deleted" for row in topics),
+            f"local state of {slots} slots: deleted, with stores {', '.join(stores) or 'none'}",
+            f"output topics are not touched; apps that will see records again: {', '.join(downstream) or 'none'}",
+        ]
+        return views.ResetPreview(
+            id=_preview_id(app, topics, slots),
+            app=name,
+            offsets=offsets,
+            topics=tuple(row.name for row in topics),
+            bytes=None,
+            stores=stores,
+            state_directories=slots,
+            downstream=downstream,
+            lines=tuple(lines),
+        )
+
+    def _offsets(self, app: App) -> dict[str, int]:
+        revision = self._revisions.get(app.name, app.revision)
+        try:
+            return self._cluster_of(revision.cluster).committed(app.application_id, external_topics(revision))
+        except FleetError as error:  # a preview without numbers is better than none
+            log.warning("committed offsets are not known", app=app.name, error=str(error))
+            return {}
+
+    def checked(
+        self, session: Session, app: App, params: dict[str, Any], intent_id: str
+    ) -> tuple[OperationState, dict[str, Any]]:
+        """Whether a reset may begin, and what it needs to know. One from Git asks a person unless its definition allows it."""
+        shown = params.get("preview")
+        topics, slots = list(apps.topics_of(session, app.name)), len(apps.workers_of(session, app.name))
+        if shown is not None and shown != _preview_id(app, topics, slots):
+            raise StaleError("the preview is of another state of the app", hint="look at a new one, then decide")
+        protect = self._revisions.get(app.name, app.wanted_revision).spec.protect.reset
+        full: dict[str, Any] = {"input_topics": params.get("input_topics", "earliest")}
+        is_from_git = intent_id == reset_intent(app)
+        if app.wanted_generation > app.generation:
+            full |= {"generation": app.wanted_generation, "revision": app.wanted_revision}
+        asks = protect.approvals > 0 or (is_from_git and protect.from_git == "ask")
+        if asks:
+            full["approvals"] = max(1, protect.approvals)
+        return (OperationState.ASKING if asks else OperationState.PLANNED), full
+
+    def decisions(self) -> list[views.ResetDecision]:
+        """Generations that were raised in Git."""
+        with self._database.read() as session:
+            waiting = [row for row in apps.all_apps(session) if row.wanted_generation > row.generation]
+            asked = {row.name: journal.by_intent(session, reset_intent(row)) for row in waiting}
+        found = []
+        for row in waiting:
+            protect = self._revisions.get(row.name, row.wanted_revision).spec.protect.reset
+            operation = asked[row.name]
+            found.append(
+                views.ResetDecision(
+                    app=row.name,
+                    intent_id=reset_intent(row),
+                    from_generation=row.generation,
+                    to_generation=row.wanted_generation,
+                    allowed=protect.from_git == "allow",
+                    operation=None
+                    if operation is None
+                    else views.OperationRef(
+                        id=operation.id,
+                        app=operation.app,
+                        kind=OperationKind(operation.kind),
+                        state=OperationState(operation.state),
+                        reason=operation.reason,
+                        created_at=operation.created_at,
+                    ),
+                    preview=self.preview(row.name),
+                )
+            )
+        return found
+
+
+def _preview_id(app: App, topics: list[InternalTopic], slots: int) -> str:
+    what = [app.name, app.generation, app.wanted_generation, app.revision, slots]
+    told = json.dumps([what, sorted((row.name, row.topic_id) for row in topics)])
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def _reached(app: str, flows: list[Any]) -> set[str]:
+    reached: set[str] = set()
+    waiting = [app]
+    while waiting:
+        current = waiting.pop()
+        for up, down, _ in flows:
+            if up == current and down not in reached:
+                reached.add(down)
+                waiting.append(down)
+    return reached

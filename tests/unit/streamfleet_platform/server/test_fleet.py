@@ -1,0 +1,218 @@
+"""The server over a simulated world: what callers may rely on."""
+
+import pytest
+from sqlalchemy import text
+from tests.unit.streamfleet_platform.simulated_world import Lab
+
+from streamfleet_platform import views
+from streamfleet_platform.errors import (
+    ConfirmationError,
+    ConflictError,
+    InvalidDefinitionError,
+    NotFoundError,
+    StaleError,
+    TransientError,
+)
+from streamfleet_platform.model.operation import OperationKind
+from streamfleet_platform.registry.lease import Leadership, NotLeaderError
+
+
+@pytest.fixture
+def lab(tmp_path):
+    lab = Lab(tmp_path)
+    yield lab
+    lab.server.close()
+
+
+def test_an_applied_app_runs_and_says_so(lab):
+    lab.deployed(min=2)
+    app = lab.fleet.app("one")
+    assert (app.phase, app.slots_ready, app.drift) == ("running", 2, 0)
+    assert [t.name for t in app.topics if t.role == "changelog"] == ["one-activity-by-minute-changelog"]
+    assert lab.fleet.phases("one", 9)[0].phase == "running"
+
+
+def test_the_same_intent_gives_the_first_result(lab):
+    lab.deployed()
+    first = lab.operate(OperationKind.SCALE, intent_id="i1", slots=2)
+    lab.run(first.id)
+    again = lab.operate(OperationKind.SCALE, intent_id="i1", slots=2)
+    assert again.id == first.id and len(lab.fleet.operations("one", 10)) == 2
+    request = views.ApplyRequest()
+    one = lab.fleet.apply(request, actor="ann", intent_id="a1")
+    assert lab.fleet.apply(request, actor="bob", intent_id="a1") == one
+
+
+def test_one_operation_per_app_at_a_time(lab):
+    lab.deployed()
+    lab.operate(OperationKind.SCALE, slots=2)
+    with pytest.raises(ConflictError, match="scale .* is planned"):
+        lab.operate(OperationKind.RESET, confirm="one")
+
+
+def test_a_second_server_does_not_act_and_takes_over_when_the_lease_is_over(lab):
+    lab.deployed()
+    leader = lab.server
+    second = lab.start(holder="second")
+    assert not second.fleet.fleet().is_leader and leader.fleet.fleet().is_leader
+    calls = len(lab.runtime.calls)
+    for _ in range(3):
+        second.loop.step()
+    assert len(lab.runtime.calls) == calls
+    with pytest.raises(TransientError, match="does not lead"):
+        lab.operate(OperationKind.STOP)
+    lab.clock.advance(20)
+    second.loop.step()
+    assert second.fleet.fleet().is_leader
+    leader.loop.step()
+    assert not leader.loop.is_leader
+    leader.database.close()
+
+
+def test_a_stale_token_is_refused_by_registry_and_runtime(lab):
+    lab.deployed()
+    stale = Leadership("paused", 1)
+    lab.clock.advance(20)
+    lab.start(holder="next")
+    with pytest.raises(NotLeaderError, match="token is 1, the lease is 2"):
+        lab.world.leases.write(stale, lambda _: None)
+    lab.run(lab.operate(OperationKind.STOP).id)
+    with pytest.raises(StaleError):
+        lab.runtime.stop("one", 0, token=1)
+
+
+def test_a_dead_worker_is_started_again(lab):
+    lab.deployed()
+    lab.runtime.lose("one", 0)
+    lab.step()
+    lab.step()
+    assert lab.fleet.app("one").slots_ready == 1
+    assert any(event.kind == "drift" for event in lab.fleet.events("one", 0, 50))
+
+
+def test_workers_that_the_registry_does_not_know_are_taken_over(lab):
+    lab.deployed()
+    pids = lab.pids()
+    lab.server.database.write(lambda session: session.execute(text("DELETE FROM worker")))
+    lab.step()
+    lab.step()
+    assert lab.pids() == pids and lab.fleet.app("one").drift == 0
+
+
+def test_invalid_definitions_change_nothing_and_are_told(lab):
+    lab.deployed()
+    lab.declare(more="nonsense: 1")
+    with pytest.raises(InvalidDefinitionError, match="unknown field 'nonsense'"):
+        lab.apply()
+    lab.step()
+    fleet = lab.fleet.fleet()
+    assert fleet.problems and lab.fleet.app("one").phase == "running"
+
+
+def test_only_apps_whose_code_changed_are_compiled(lab):
+    lab.deployed()
+    lab.compiled.clear()
+    lab.declare(more="health: {noProgress: 9m}")
+    plan = lab.fleet.plan(views.SourceRequest())
+    assert [(c.action, c.verdict) for c in plan.changes] == [("update", "UNCHANGED")] and lab.compiled == []
+
+
+def test_settings_that_no_worker_sees_restart_nobody(lab):
+    lab.deployed()
+    pids = lab.pids()
+    lab.declare(more="health: {noProgress: 9m}")
+    [operation] = lab.apply().operations
+    assert lab.run(operation.id).state == "succeeded" and lab.pids() == pids
+    lab.step()
+    assert lab.fleet.app("one").drift == 0
+
+
+def test_a_gate_that_fails_brings_the_last_good_revision_back(lab):
+    lab.deployed(min=2)
+    good = lab.fleet.app("one").revision
+    lab.declare(min=2, entry="rolling")
+    plan = lab.fleet.plan(views.SourceRequest())
+    assert plan.changes[0].verdict == "ROLLING"
+    lab.observer.sick.add(plan.revision)
+    operation = lab.operate(OperationKind.UPGRADE)
+    for _ in range(10):
+        lab.step()
+    lab.clock.advance(70)
+    over = lab.run(operation.id)
+    lab.step()
+    assert over.state == "rolled_back" and "not well within" in over.error
+    assert lab.fleet.app("one").revision == good
+    assert {w.revision for w in lab.runtime.list("one")} == {good}
+
+
+def test_a_change_that_loses_state_is_blocked_until_it_is_accepted(lab):
+    lab.deployed()
+    lab.declare(entry="lossy")
+    change = lab.fleet.plan(views.SourceRequest()).changes[0]
+    assert change.verdict == "INCOMPATIBLE" and "activity-by-minute" in change.blocked
+    with pytest.raises(ConflictError, match="would be lost"):
+        lab.operate(OperationKind.UPGRADE)
+    done = lab.run(lab.operate(OperationKind.UPGRADE, accept_lost_state=True).id)
+    assert done.state == "succeeded" and done.result["deleted_topics"]
+
+
+def test_reset_wants_the_name_and_a_preview_that_still_fits(lab):
+    lab.deployed()
+    with pytest.raises(ConfirmationError):
+        lab.operate(OperationKind.RESET, confirm="two")
+    preview = lab.fleet.reset_preview("one")
+    assert preview.offsets == {"one-in": 10}
+    lab.run(lab.operate(OperationKind.SCALE, slots=2).id)
+    with pytest.raises(StaleError):
+        lab.operate(OperationKind.RESET, confirm="one", preview=preview.id)
+
+
+def test_reset_deletes_recorded_topics_only_and_never_one_of_another_id(lab):
+    lab.deployed()
+    lab.cluster.add("one-foreign-changelog")
+    lab.cluster.add("one-by-country-repartition")  # made anew by somebody else: another id
+    failed = lab.run(lab.operate(OperationKind.RESET, confirm="one").id)
+    assert lab.cluster.deleted == ["one-activity-by-minute-changelog"]
+    assert failed.state == "failed" and "one-by-country-repartition" in failed.error
+    lab.step()
+    assert lab.fleet.app("one").phase == "fenced" and lab.pids() == {}, "nothing starts it half reset"
+    del lab.cluster.there["one-by-country-repartition"]
+    assert lab.run(lab.operate(OperationKind.RESET, confirm="one").id).state == "succeeded"
+    lab.step()
+    assert lab.fleet.app("one").phase == "running" and "one-foreign-changelog" in lab.cluster.there
+
+
+def test_a_raised_generation_waits_for_a_person_unless_the_definition_allows_it(lab):
+    lab.deployed()
+    lab.declare(generation=2)
+    assert lab.apply().operations == ()
+    [decision] = lab.fleet.decisions().resets
+    assert (decision.to_generation, decision.allowed) == (2, False)
+    asked = lab.operate(OperationKind.RESET, intent_id=decision.intent_id, confirm="one", preview=decision.preview.id)
+    assert asked.state == "asking"
+    lab.fleet.approve(asked.id, actor="eve")
+    assert lab.run(asked.id).state == "succeeded"
+    assert lab.fleet.app("one").generation == 2 and lab.fleet.decisions().resets == ()
+
+
+def test_retire_leaves_nothing_and_can_be_undone_within_its_window(lab):
+    lab.deployed()
+    operation = lab.operate(OperationKind.RETIRE, confirm="one", undo_window_seconds=3600)
+    for _ in range(6):
+        lab.step()
+    lab.fleet.cancel(operation.id, actor="ann")
+    assert lab.run(operation.id).state == "rolled_back"
+    lab.step()
+    assert lab.fleet.app("one").phase == "running"
+    assert lab.run(lab.operate(OperationKind.RETIRE, confirm="one", undo_window_seconds=0).id).state == "succeeded"
+    with pytest.raises(NotFoundError):
+        lab.fleet.app("one")
+    assert lab.runtime.list() == [] and sorted(lab.cluster.there) == ["one-in", "one-out"]
+    assert not list(lab.settings.code.iterdir())
+
+
+def test_the_event_log_cannot_be_changed(lab):
+    lab.deployed()
+    for statement in ("UPDATE event SET actor = 'x'", "DELETE FROM event"):
+        with pytest.raises(Exception, match="append-only"):
+            lab.server.database.write(lambda session, what=statement: session.execute(text(what)))

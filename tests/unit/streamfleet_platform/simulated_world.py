@@ -1,0 +1,255 @@
+"""A fleet without processes and without Kafka: the real server over a simulated runtime, cluster and doors, by a clock that tests
+move. `Lab` outlives its servers, as the world does: kill one, start the next on the same registry.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from streamfleet_platform import views
+from streamfleet_platform.errors import ConflictError
+from streamfleet_platform.operations.cluster import GroupFacts, TopicFacts
+from streamfleet_platform.operations.seen import AppSeen, WorkerSeen
+from streamfleet_platform.runtime.api import WorkerPhase
+from streamfleet_platform.runtime.simulated import SimulatedRuntime
+from streamfleet_platform.server.process import Outside, Server
+from streamfleet_platform.server.settings import ServerSettings
+from streamfleet_platform.topologies.compiler import Compiled
+from streamfleet_platform.topologies.lock import TopologyLock
+from streamfleet_platform.views import TaskView
+
+LOCK = Path(__file__).parents[3] / "examples" / "fleet" / "apps" / "country-activity.lock.json"
+FLEET = """\
+apiVersion: streamfleet/v1
+kind: Fleet
+metadata: {name: lab}
+spec:
+  clusters: {dev: {bootstrap: "broker:9092"}}
+  defaults: {rollout: {gate: {restoredWithin: 1m, lagBelow: 100, for: 0s}}}
+"""
+APP = """\
+apiVersion: streamfleet/v1
+kind: StreamsApp
+metadata: {name: %(name)s, owner: team-a}
+spec:
+  code: {entrypoint: "code:%(entry)s"}
+  cluster: dev
+  applicationId: %(name)s
+  generation: %(generation)d
+  inputs: {orders: {topic: %(name)s-in}}
+  outputs: {activity: {topic: %(name)s-out, partitions: 4}}
+  scale: {min: %(min)d, max: 8}
+  %(more)s
+"""
+
+
+RUNNING = {"role": "active", "state": "running", "lag_records": 0}
+
+
+class Killed(BaseException):
+    """The server's process is gone."""
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(milliseconds=1)
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+class SimulatedCluster:
+    def __init__(self, runtime: SimulatedRuntime) -> None:
+        self.there: dict[str, TopicFacts] = {}
+        self.groups: set[str] = set()
+        self.deleted: list[str] = []
+        self._runtime = runtime
+
+    def add(self, name, partitions=4):
+        self.there[name] = TopicFacts(name, uuid.uuid4().hex, partitions)
+
+    def topics(self, names):
+        return {name: self.there[name] for name in names if name in self.there}
+
+    def create_topics(self, topics):
+        for topic in topics:
+            if topic.name not in self.there:
+                self.add(topic.name, topic.partitions)
+
+    def delete_topics(self, topics):
+        ours = [n for n, i in topics.items() if n in self.there and self.there[n].topic_id == i]
+        for name in ours:
+            del self.there[name]
+        self.deleted += ours
+        return tuple(ours)
+
+    def configs(self, names):
+        return {}
+
+    def group(self, group):
+        alive = [w for w in self._runtime.list(group) if w.is_alive]
+        return GroupFacts(not alive, "stable" if alive else "empty")
+
+    def delete_group(self, group):
+        if not self.group(group).is_empty:
+            raise ConflictError("the group has members")
+        self.groups.discard(group)
+
+    def set_offsets(self, group, topics, start_at):
+        self.groups.add(group)
+        return dict.fromkeys(topics, 4)
+
+    def committed(self, group, topics):
+        return dict.fromkeys(topics, 10)
+
+    def close(self):
+        pass
+
+
+class SimulatedDoors:
+    def __init__(self) -> None:
+        self.drained: set[int] = set()
+        self.orders: list[tuple[str, int, str]] = []
+
+    def order(self, worker, name, details=None):
+        self.orders.append((worker.app, worker.slot, name))
+        if name == "drain":
+            self.drained.add(worker.pid)
+
+    def client_state(self, worker):
+        return "not_running" if worker.pid in self.drained else "running"
+
+
+class SimulatedObserver:
+    """Every worker that runs is well, and runs what it was started with, unless `sick`."""
+
+    def __init__(self, lab) -> None:
+        self.lab = lab
+        self.sick: set[str] = set()
+        """Revisions whose workers do not become ready."""
+
+    def observe(self, apps):
+        now = self.lab.clock()
+        return {app.app.name: self._one(app, now) for app in apps}
+
+    def _one(self, app, now):
+        workers, placement = {}, []
+        up = []
+        for state in app.workers:
+            is_up = state.phase is WorkerPhase.RUNNING and state.revision not in self.sick
+            lock = self.lab.world.revisions.get(app.app.name, state.revision).lock
+            told = "running" if is_up else "rebalancing" if state.phase is WorkerPhase.RUNNING else None
+            workers[state.slot] = WorkerSeen(state, told, lock.hash if told else None, is_up)
+            up += [state.slot] if is_up else []
+        for partition in range(4 if up else 0):
+            slot = up[partition % len(up)]
+            placement.append(TaskView(id=f"1_{partition}", sub_topology=1, partition=partition, slot=slot, **RUNNING))
+        return AppSeen(now, workers, tuple(placement), lag_records=0 if up else None)
+
+
+def locks_of(name: str, entry: str) -> TopologyLock:
+    """What the entry point of an app `compiles` to; `_restart` entry points have one store more."""
+    content = json.loads(LOCK.read_text())
+    content.pop("hash")
+    text = json.dumps(content).replace("enriched-orders", f"{name}-in").replace('"country-activity"', f'"{name}-out"')
+    content = json.loads(text)
+    if entry.endswith("rolling"):
+        next(n for n in content["sub_topologies"][1]["nodes"] if n["name"] == "updates")["name"] = "changes"
+        for node in content["sub_topologies"][1]["nodes"]:
+            node["parents"] = ["changes" if p == "updates" else p for p in node.get("parents", [])]
+    if entry.endswith("lossy"):
+        store = content["stores"]["activity-by-minute"]
+        store["value_serde"] = {"id": "string"}
+    return TopologyLock.from_topology_json(json.dumps(content))
+
+
+class Lab:
+    def __init__(self, path: Path, registry: str | None = None) -> None:
+        self.source = path / "source"
+        self.settings = ServerSettings(source=self.source, data=path / "data", registry=registry, lease_seconds=15)
+        self.clock = Clock()
+        self.runtime = SimulatedRuntime()
+        self.cluster = SimulatedCluster(self.runtime)
+        self.doors = SimulatedDoors()
+        self.observer = SimulatedObserver(self)
+        self.compiled: list[str] = []
+        self.server: Server | None = None
+        (self.source / "apps").mkdir(parents=True)
+        (self.source / "fleet.yaml").write_text(FLEET)
+        (self.source / "code.py").write_text("pass\n")
+
+    @property
+    def world(self):
+        return self.server.world
+
+    @property
+    def fleet(self):
+        return self.server.fleet
+
+    def declare(self, name="one", *, entry="topology", generation=1, min=1, more=""):
+        values = {"name": name, "entry": entry, "generation": generation, "min": min, "more": more}
+        (self.source / "apps" / f"{name}.yaml").write_text(APP % values)
+        if f"{name}-in" not in self.cluster.there:
+            self.cluster.add(f"{name}-in")
+
+    def compile(self, _code, entrypoint, **_):
+        self.compiled.append(entrypoint)
+        _, _, entry = entrypoint.partition(":")
+        name = self.names.get(entry, "one") if hasattr(self, "names") else "one"
+        return Compiled(locks_of(name, entry), True, "<svg/>")
+
+    def start(self, failpoint=None, holder=None):
+        outside = Outside(self.runtime, self.doors, self.observer, lambda _: self.cluster)
+        more = {} if failpoint is None else {"failpoint": failpoint}
+        self.server = Server(
+            self.settings,
+            outside,
+            clock=self.clock,
+            holder=holder or uuid.uuid4().hex,
+            compile_app=self.compile,
+            **more,
+        )
+        self.server.loop.step()
+        return self.server
+
+    def kill(self):
+        """Nothing is released, nothing is said; its lease runs out by itself."""
+        self.server.database.close()
+        self.clock.advance(20)
+
+    def step(self):
+        self.server.loop.step()
+        self.clock.advance(0.3)
+
+    def run(self, operation_id, steps=200):
+        for _ in range(steps):
+            found = self.fleet.operation(operation_id)
+            if found.state.is_over:
+                return found
+            self.step()
+        raise AssertionError(f"not over: {found}")
+
+    def apply(self, **given):
+        return self.fleet.apply(views.ApplyRequest(**given), actor="ann", intent_id=uuid.uuid4().hex)
+
+    def operate(self, kind, app="one", intent_id=None, **params):
+        return self.fleet.start_operation(kind, app, params, actor="ann", intent_id=intent_id or uuid.uuid4().hex)
+
+    def deployed(self, **given):
+        """A fleet with one app that runs."""
+        self.declare(**given)
+        self.start()
+        [operation] = self.apply().operations
+        assert self.run(operation.id).state == "succeeded"
+        self.step()
+        return self
+
+    def pids(self):
+        return {worker.slot: worker.pid for worker in self.runtime.list("one") if worker.is_alive}
