@@ -1,0 +1,171 @@
+"""The fleet as it changes: one sensor asks the server for all apps and reports those that changed, without runs.
+
+An app is reported when its phase, slots, operation, revision or a check's result changes, or its lag by a quarter. The cursor
+keeps what was reported; who waited longest comes first when there is more than a tick may report. Metrics by the second belong
+in Prometheus, not here: an event costs the instance a row for ever.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dagster import (
+    AssetCheckEvaluation,
+    AssetObservation,
+    DefaultSensorStatus,
+    MetadataValue,
+    SensorDefinition,
+    SensorEvaluationContext,
+    SensorResult,
+    SkipReason,
+    TableRecord,
+    sensor,
+)
+
+from dagster_streamfleet.audits import APPS
+from dagster_streamfleet.checks import evaluation, outcomes
+from dagster_streamfleet.resource import StreamfleetResource
+from dagster_streamfleet.translator import FleetTranslator
+from streamfleet_platform import FleetClient, FleetError, NotFoundError
+from streamfleet_platform.views import AppDetail, AppSummary, TaskView
+
+MAX_EVENTS = 100
+"""A tick. Each costs some 30 ms, and a tick may take a minute."""
+_SMALL_LAG = 100
+_LAG_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What was last said of an app."""
+
+    digest: str
+    lag: int | None
+    failing: str
+    """Names of the checks that failed, joined."""
+    tick: int
+
+
+def observation_sensor(translator: FleetTranslator) -> SensorDefinition:
+    @sensor(
+        name="streamfleet_observation",
+        minimum_interval_seconds=15,
+        default_status=DefaultSensorStatus.RUNNING,
+        description="Reports apps that changed: state, lag, placement, checks.",
+    )
+    def observe(context: SensorEvaluationContext, streamfleet: StreamfleetResource) -> SensorResult | SkipReason:
+        try:
+            with streamfleet.client() as client:
+                return _tick(context, client, translator)
+        except FleetError as error:
+            return SkipReason(str(error))
+
+    return observe
+
+
+def _tick(context: SensorEvaluationContext, client: FleetClient, translator: FleetTranslator) -> SensorResult:
+    apps = [app for app in client.apps() if app.desired != "retired"]
+    tick, memory = _read(context.cursor)
+    tick += 1
+    kept = {app.name: memory[app.name] for app in apps if app.name in memory}
+    events: list[AssetObservation | AssetCheckEvaluation] = []
+    changed = [app for app in apps if _is_changed(app, kept.get(app.name))]
+    for app in sorted(changed, key=lambda app: (kept[app.name].tick if app.name in kept else 0, app.name)):
+        before = kept.get(app.name)
+        said = _evaluations(app, before, translator)
+        if len(events) + len(said) + 1 > MAX_EVENTS:
+            break
+        try:
+            events += [observation(client.app(app.name), translator), *said]
+        except NotFoundError:
+            continue  # retired since the list was made
+        kept[app.name] = Reported(_digest(app), app.lag_records, _failing(app), tick)
+    known = set(context.instance.get_dynamic_partitions(APPS.name or ""))
+    new = [app.name for app in apps if app.name not in known]
+    return SensorResult(
+        asset_events=events,
+        cursor=_written(tick if events else tick - 1, kept),
+        dynamic_partitions_requests=[APPS.build_add_request(new)] if new else None,
+        skip_reason=None if events else SkipReason(f"none of {len(apps)} apps changed"),
+    )
+
+
+def _evaluations(
+    app: AppSummary, before: Reported | None, translator: FleetTranslator
+) -> Sequence[AssetCheckEvaluation]:
+    """Only of checks whose result changed."""
+    known = None if before is None else set(filter(None, before.failing.split(",")))
+    return [
+        evaluation(app.name, outcome, translator)
+        for outcome in outcomes(app)
+        if known is None or (outcome.name in known) == outcome.passed
+    ]
+
+
+def observation(app: AppDetail, translator: FleetTranslator) -> AssetObservation:
+    numbers = {
+        "lag_records": app.lag_records,
+        "records_per_second": app.records_per_second,
+        "slots": app.slots,
+        "slots_ready": app.slots_ready,
+        "tasks": app.tasks,
+        "restoring_tasks": app.restoring_tasks,
+        "warming_tasks": app.warming_tasks,
+        "differences": app.drift,
+    }
+    words = {
+        "phase": str(app.phase),
+        "reason": app.reason or None,
+        "operation": None if app.operation is None else f"{app.operation.kind} {app.operation.state}",
+        "placement": MetadataValue.table(_rows(app.placement)) if app.placement else None,
+    }
+    found = {name: value for name, value in {**numbers, **words}.items() if value is not None}
+    return AssetObservation(asset_key=translator.app_key(app.name), metadata=found)
+
+
+def _rows(placement: Iterable[TaskView]) -> list[TableRecord]:
+    return [
+        TableRecord(
+            {
+                "task": task.id,
+                "role": task.role,
+                "worker": task.slot,
+                "state": task.state,
+                "lag_records": -1 if task.lag_records is None else task.lag_records,
+            }
+        )
+        for task in placement
+    ]
+
+
+def _is_changed(app: AppSummary, before: Reported | None) -> bool:
+    if before is None or before.digest != _digest(app) or before.failing != _failing(app):
+        return True
+    if app.lag_records is None or before.lag is None:
+        return app.lag_records != before.lag
+    return abs(app.lag_records - before.lag) > max(_SMALL_LAG, _LAG_SHARE * before.lag)
+
+
+def _digest(app: AppSummary) -> str:
+    operation = app.operation and (app.operation.id, str(app.operation.state))
+    seen = (str(app.phase), app.reason, app.slots, app.slots_ready, app.drift, app.revision, app.generation, operation)
+    tasks = (app.tasks, app.restoring_tasks, app.warming_tasks)
+    return hashlib.sha256(repr((seen, tasks)).encode()).hexdigest()[:12]
+
+
+def _failing(app: AppSummary) -> str:
+    return ",".join(outcome.name for outcome in outcomes(app) if not outcome.passed)
+
+
+def _read(cursor: str | None) -> tuple[int, dict[str, Reported]]:
+    try:
+        found = json.loads(cursor or "{}")
+        return int(found.get("tick", 0)), {app: Reported(*said) for app, said in found.get("apps", {}).items()}
+    except (ValueError, TypeError, AttributeError):
+        return 0, {}  # set by hand, or by another version: everything is reported once more
+
+
+def _written(tick: int, memory: dict[str, Reported]) -> str:
+    apps = {app: [said.digest, said.lag, said.failing, said.tick] for app, said in sorted(memory.items())}
+    return json.dumps({"tick": tick, "apps": apps}, separators=(",", ":"))

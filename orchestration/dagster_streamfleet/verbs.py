@@ -1,0 +1,189 @@
+"""The verbs as jobs: what people launch from an app's page, and sensors launch by themselves. They live in the control location,
+which holds no assets of apps, and run in one process: every run loads its location anew.
+
+A job posts operations to the server and, if asked to, waits until they are over. Each post carries an intent id: the sensor's, or
+one made of the run, so that a step that is tried again does nothing twice.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Literal, TypeVar
+
+from dagster import Config, Failure, JobDefinition, MetadataValue, OpExecutionContext, in_process_executor, job, op
+from pydantic import Field
+
+from dagster_streamfleet.resource import StreamfleetResource
+from streamfleet_platform import FleetClient, FleetError, OperationState
+from streamfleet_platform.views import OperationView
+
+WAIT_SECONDS = 600
+
+
+class AppItem(Config):
+    """One app of a wave."""
+
+    app: str
+    intent_id: str = Field("", description="empty: one of this run")
+
+
+Item = TypeVar("Item", bound=AppItem)
+
+
+class ScaleItem(AppItem):
+    """How many slots."""
+
+    slots: int
+    reason: str = ""
+
+
+class WaveConfig(Config):
+    wait_seconds: int = Field(WAIT_SECONDS, description="0: do not wait until it is over")
+
+
+class ScaleConfig(WaveConfig):
+    items: list[ScaleItem]
+
+
+class ProbeConfig(WaveConfig):
+    items: list[AppItem]
+
+
+class AppConfig(WaveConfig):
+    app: str
+    intent_id: str = Field("", description="empty: one of this run")
+
+
+class UpgradeConfig(AppConfig):
+    ref: str = Field("", description="a branch, tag or commit; empty: the state that is followed")
+    accept_lost_state: bool = False
+
+
+class ResetConfig(AppConfig):
+    confirm: str = Field(description="the app's name, typed by who wants its state gone")
+    preview: str = Field(
+        "", description="id of the preview it was decided on; empty: the one made now, which is logged"
+    )
+    input_topics: Literal["earliest", "latest"] = "earliest"
+
+
+@op
+def scale(context: OpExecutionContext, streamfleet: StreamfleetResource, config: ScaleConfig) -> None:
+    def post(client: FleetClient, item: ScaleItem) -> OperationView:
+        return client.scale(item.app, item.slots, reason=item.reason, intent_id=_intent(context, item))
+
+    _wave(context, streamfleet, config.items, post, config.wait_seconds)
+
+
+@op
+def probe(context: OpExecutionContext, streamfleet: StreamfleetResource, config: ProbeConfig) -> None:
+    def post(client: FleetClient, item: AppItem) -> OperationView:
+        return client.probe(item.app, intent_id=_intent(context, item))
+
+    _wave(context, streamfleet, config.items, post, config.wait_seconds)
+
+
+@op
+def start(context: OpExecutionContext, streamfleet: StreamfleetResource, config: AppConfig) -> None:
+    _one(context, streamfleet, config, lambda client, one: client.start(one.app, intent_id=_intent(context, one)))
+
+
+@op
+def stop(context: OpExecutionContext, streamfleet: StreamfleetResource, config: AppConfig) -> None:
+    _one(context, streamfleet, config, lambda client, one: client.stop(one.app, intent_id=_intent(context, one)))
+
+
+@op
+def upgrade(context: OpExecutionContext, streamfleet: StreamfleetResource, config: UpgradeConfig) -> None:
+    def post(client: FleetClient, one: AppItem) -> OperationView:
+        return client.upgrade(
+            one.app,
+            ref=config.ref or None,
+            accept_lost_state=config.accept_lost_state,
+            intent_id=_intent(context, one),
+        )
+
+    _one(context, streamfleet, config, post)
+
+
+@op
+def reset(context: OpExecutionContext, streamfleet: StreamfleetResource, config: ResetConfig) -> None:
+    """Refused here already if the confirmation is not the app's name; the server asks for it as well."""
+    if config.confirm != config.app:
+        raise Failure(f"not reset: confirm is not the name of the app, {config.app}", allow_retries=False)
+
+    def post(client: FleetClient, one: AppItem) -> OperationView:
+        preview = config.preview
+        if not preview:
+            made = client.reset_preview(one.app)
+            context.log.info("\n".join(made.lines))
+            preview = made.id
+        return client.reset(
+            one.app,
+            confirm=config.confirm,
+            preview=preview,
+            input_topics=config.input_topics,
+            intent_id=_intent(context, one),
+        )
+
+    _one(context, streamfleet, config, post)
+
+
+def verb_jobs() -> list[JobDefinition]:
+    return [_job_of(each) for each in (scale, probe, start, stop, upgrade, reset)]
+
+
+def _job_of(verb: Callable[..., None]) -> JobDefinition:
+    name = verb.name  # type: ignore[attr-defined]  # an OpDefinition
+
+    @job(name=name, executor_def=in_process_executor, description=f"{name}: posted to the fleet's server")
+    def verb_job() -> None:
+        verb()
+
+    return verb_job
+
+
+def _intent(context: OpExecutionContext, item: AppItem) -> str:
+    return item.intent_id or f"dagster-{context.run_id}-{context.op.name}-{item.app}"
+
+
+def _one(
+    context: OpExecutionContext,
+    streamfleet: StreamfleetResource,
+    config: AppConfig,
+    post: Callable[[FleetClient, AppItem], OperationView],
+) -> None:
+    _wave(context, streamfleet, [AppItem(app=config.app, intent_id=config.intent_id)], post, config.wait_seconds)
+
+
+def _wave(
+    context: OpExecutionContext,
+    streamfleet: StreamfleetResource,
+    items: Iterable[Item],
+    post: Callable[[FleetClient, Item], OperationView],
+    wait_seconds: int,
+) -> None:
+    """All of them, whatever becomes of one; the run fails at the end if any did."""
+    failed: list[str] = []
+    begun: dict[str, str] = {}
+    with streamfleet.client() as client:
+        for item in items:
+            try:
+                operation = post(client, item)
+                context.log.info("%s of %s: operation %s, %s", operation.kind, item.app, operation.id, operation.state)
+                begun[item.app] = operation.id
+                if wait_seconds:
+                    operation = client.wait(operation.id, timeout=wait_seconds)
+                failed += _complaint(operation)
+            except FleetError as error:
+                failed.append(f"{item.app}: {error}")
+    if failed:
+        raise Failure("; ".join(failed), metadata={"operations": MetadataValue.json(begun)}, allow_retries=False)
+    context.add_output_metadata({"operations": MetadataValue.json(begun)})
+
+
+def _complaint(operation: OperationView) -> list[str]:
+    words = f"{operation.app}: {operation.kind} {operation.id}"
+    if operation.state is OperationState.ASKING:
+        return [f"{words} waits for a person's approval"]
+    if operation.state.is_over and operation.state is not OperationState.SUCCEEDED:
+        return [f"{words} {operation.state}: {operation.error}"]
+    return []

@@ -1,0 +1,255 @@
+"""The steps of a bootstrap in order, each told on stdout when it is proven. Called by the entry point.
+
+    computed ──> staged ──> changelog_written ──> verified
+
+Before each step that writes: the token is still the newest here, nobody is in the app's group, and no transaction of it is open.
+What a record and its digests prove is not done again. STREAMFLEET_BOOTSTRAP_KILL_AFTER ends the process after a step, for tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from streamfleet.kafka.admin import KafkaAdmin
+from streamfleet.state.snapshot import MANIFEST_NAME, SnapshotFile, SnapshotManifest, write_manifest
+from streamfleet_jobs.bootstrap import cut_over, source, verification
+from streamfleet_jobs.bootstrap.changelog_topic import ChangelogTopic, client_settings
+from streamfleet_jobs.bootstrap.recomputation import check_sample
+from streamfleet_jobs.bootstrap.source import SourceFacts
+from streamfleet_jobs.bootstrap.spec import BootstrapSpec, read_spec
+from streamfleet_jobs.bootstrap.staging import computed_files, computed_rows, stage, staged_rows, table_directory
+from streamfleet_jobs.bootstrap.steps import STATES, RunDirectory, checksums, still_there
+from streamfleet_jobs.columns.row_digest import Digest
+from streamfleet_jobs.engines import EngineName
+from streamfleet_jobs.errors import RefusedError
+from streamfleet_jobs.progress import Report
+
+KILL_AFTER = "STREAMFLEET_BOOTSTRAP_KILL_AFTER"
+
+
+class Engine(Protocol):
+    """What counts and aggregates the table."""
+
+    def facts(self) -> SourceFacts: ...
+
+    def compute(self, target: Path) -> None: ...
+
+
+def run(spec_path: Path, engine: EngineName, report: Report) -> None:
+    spec = read_spec(spec_path)
+    if engine is EngineName.LOCAL:
+        from streamfleet_jobs.bootstrap.local_engine import LocalEngine
+
+        Bootstrap(spec, LocalEngine(spec), report).run()
+        return
+    from streamfleet_jobs.bootstrap.spark_engine import SparkEngine
+    from streamfleet_jobs.spark.session import spark_session
+
+    with spark_session(engine, report) as session:
+        Bootstrap(spec, SparkEngine(spec, session), report).run()
+
+
+class Bootstrap:
+    """One attempt at a run."""
+
+    def __init__(self, spec: BootstrapSpec, engine: Engine, report: Report) -> None:
+        self._spec = spec
+        self._engine = engine
+        self._report = report
+        self._directory = RunDirectory(spec)
+        self._computed = spec.directory / "computed"
+        self._admin = KafkaAdmin(client_settings(spec))
+        self._group = cut_over.AppGroup(spec, self._admin)
+        self._topic = ChangelogTopic(spec, self._admin)
+        self._partitions = range(spec.store.partitions)
+
+    def run(self) -> None:
+        steps: dict[str, Callable[[], tuple[dict[str, Any], bool]]] = {
+            "computed": self._compute,
+            "staged": self._stage,
+            "changelog_written": self._write_changelog,
+            "verified": self._verify,
+        }
+        with self._directory.held():
+            for state in STATES:
+                self._directory.check_token()
+                self._group.check_idle()
+                self._report(f"bootstrap of {self._spec.store.name}: {state} ...")
+                begun = time.monotonic()
+                detail, resumed = steps[state]()
+                if not resumed:
+                    self._directory.check_token()
+                    self._directory.finish(state, detail)
+                _tell(state, detail, resumed=resumed, seconds=time.monotonic() - begun)
+
+    def _compute(self) -> tuple[dict[str, Any], bool]:
+        known = self._directory.record("computed")
+        if known is not None and still_there(self._computed, known["files"]):
+            self._group.check_input(_numbers(known["next_offsets"]))
+            return known, True
+        facts = self._engine.facts()
+        source.check_source(self._spec, facts)
+        next_offsets = source.next_offsets(self._spec, facts)
+        self._group.check_input(next_offsets)
+        draft = self._spec.directory / "computing"
+        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(self._computed, ignore_errors=True)
+        self._engine.compute(draft)
+        draft.mkdir(exist_ok=True)
+        draft.rename(self._computed)
+        digests = {p: verification.digest_of_records(computed_rows(self._computed, p)) for p in self._partitions}
+        files = [file for p in self._partitions for file in computed_files(self._computed, p)]
+        return {
+            "records": sum(map(verification.rows_of, digests.values())),
+            "table_rows": sum(found.rows for found in facts.partitions.values()),
+            "next_offsets": next_offsets,
+            "stream_times": {p: found.stream_time for p, found in facts.partitions.items()},
+            "digests": {p: verification.to_detail(digest) for p, digest in digests.items()},
+            "files": checksums(self._computed, files),
+        }, False
+
+    def _stage(self) -> tuple[dict[str, Any], bool]:
+        known = self._directory.record("staged")
+        root = self._spec.snapshot_directory
+        if known is not None and still_there(root, known["files"]):
+            return known, True
+        for partition in self._partitions:
+            (table_directory(self._spec, partition) / MANIFEST_NAME).unlink(missing_ok=True)
+        staged = [entry for p in self._partitions for entry in stage(self._spec, self._computed, p)]
+        rows = {str(path.relative_to(root)): count for path, count in staged}
+        return {
+            "files": checksums(root, [path for path, _ in staged]),
+            "rows": rows,
+            "records": sum(rows.values()),
+        }, False
+
+    def _write_changelog(self) -> tuple[dict[str, Any], bool]:
+        info, ends = self._topic.ensure(), self._topic.ends()
+        known = self._directory.record("changelog_written")
+        written = {p: self._write_partition(p, end) for p, end in ends.items()}
+        detail = {"topic": self._topic.name, "topic_id": info.topic_id, "ends": self._topic.ends()}
+        if known is not None and not any(written.values()):
+            return known, True
+        return detail | {"written": sum(written.values())}, False
+
+    def _write_partition(self, partition: int, end: int) -> int:
+        """Only what the topic lacks a proof for."""
+        wanted = self._digest(partition)
+        found = self._topic.latest(partition, end)
+        if verification.digest_of_records((k, *v) for k, v in found.items()) == wanted:
+            return 0
+        strange = set(found) - {key for key, _, _ in computed_rows(self._computed, partition)}
+        if strange:
+            raise RefusedError(
+                f"{self._topic.name}-{partition} has {len(strange)} keys that this run did not compute",
+                hint="somebody else has written it: begin a new run, with a new epoch",
+            )
+        self._directory.check_token()
+        return self._topic.write(partition, computed_rows(self._computed, partition))
+
+    def _verify(self) -> tuple[dict[str, Any], bool]:
+        known = self._directory.record("verified")
+        computed = self._directory.record("computed") or {}
+        staged = self._directory.record("staged") or {}
+        info, ends = self._topic.ensure(), self._topic.ends()
+        for partition in self._partitions:
+            self._verify_partition(partition, ends[partition], staged)
+        sample = self._sample()
+        replayed = check_sample(self._spec, sample)
+        targets = self._group.targets(_numbers(computed["next_offsets"]), _numbers(computed["stream_times"]))
+        former = known["former_offsets"] if known else self._former()
+        self._directory.check_token()
+        self._group.check_idle()
+        self._group.set(targets)
+        for partition in self._partitions:
+            self._write_manifest(partition, info.topic_id, ends[partition], staged, computed)
+        return {
+            "epoch": self._spec.epoch,
+            "changelog": self._topic.name,
+            "changelog_topic_id": info.topic_id,
+            "ends": ends,
+            "records": computed["records"],
+            "sample_keys": len(sample),
+            "sample_records": replayed,
+            "offsets": cut_over.as_detail(targets),
+            "former_offsets": former,
+            "snapshot_directory": str(self._spec.snapshot_directory),
+        }, False
+
+    def _verify_partition(self, partition: int, end: int, staged: dict[str, Any]) -> None:
+        wanted = self._digest(partition)
+        files = [self._spec.snapshot_directory / name for name in self._files_of(partition, staged)]
+        rows = verification.as_records(staged_rows(files))
+        placed = verification.check_placement(self._spec, partition, rows)
+        verification.check_equal("table files", partition, verification.digest_of_records(placed), wanted)
+        logged = ((key, *value) for key, value in self._topic.latest(partition, end).items())
+        verification.check_equal("changelog records", partition, verification.digest_of_records(logged), wanted)
+
+    def _former(self) -> list[dict[str, Any]]:
+        """What the group had before; kept before it is changed, and never overwritten by a second attempt."""
+        kept = self._directory.record("former_offsets")
+        if kept is None:
+            kept = {"offsets": cut_over.as_detail(self._group.committed())}
+            self._directory.finish("former_offsets", kept)
+        found: list[dict[str, Any]] = kept["offsets"]
+        return found
+
+    def _write_manifest(
+        self, partition: int, topic_id: str, end: int, staged: dict[str, Any], computed: dict[str, Any]
+    ) -> None:
+        spec, names = self._spec, self._files_of(partition, staged)
+        if end == 0:
+            return  # nothing to take over, and nothing to replay
+        manifest = SnapshotManifest(
+            application_id=spec.app.application_id,
+            store=spec.store.name,
+            partition=partition,
+            store_number=spec.store.number,
+            changelog=self._topic.name,
+            changelog_topic_id=topic_id,
+            changelog_offset=end - 1,
+            observed_time=_numbers(computed["stream_times"]).get(partition, -1),
+            files=tuple(SnapshotFile(Path(n).name, staged["files"][n], staged["rows"][n]) for n in names),
+        )
+        write_manifest(spec.snapshot_directory, manifest)
+
+    def _files_of(self, partition: int, staged: dict[str, Any]) -> list[str]:
+        place = f"{self._spec.store.name}/{partition}/"
+        return sorted(name for name in staged["files"] if name.startswith(place))
+
+    def _digest(self, partition: int) -> Digest:
+        computed = self._directory.record("computed") or {}
+        return verification.from_detail(computed["digests"][str(partition)])
+
+    def _sample(self) -> dict[bytes, tuple[bytes, int]]:
+        """Spread over all partitions: every n-th key of each."""
+        share = -(-self._spec.sample_keys // self._spec.store.partitions)
+        chosen: dict[bytes, tuple[bytes, int]] = {}
+        for partition in self._partitions:
+            stride = max(1, verification.rows_of(self._digest(partition)) // max(share, 1))
+            rows = enumerate(computed_rows(self._computed, partition))
+            picked = [(key, (value, at)) for number, (key, value, at) in rows if number % stride == 0]
+            chosen |= dict(picked[:share])
+        return chosen
+
+
+def _numbers(detail: dict[Any, int]) -> dict[int, int]:
+    """JSON makes text of numbers that are keys."""
+    return {int(number): value for number, value in detail.items()}
+
+
+def _tell(state: str, detail: dict[str, Any], *, resumed: bool, seconds: float) -> None:
+    shown = {name: value for name, value in detail.items() if name not in ("digests", "files", "rows")}
+    line = {"state": state, "detail": shown | {"resumed": resumed, "seconds": round(seconds, 2)}}
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+    if os.environ.get(KILL_AFTER) == state:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,115 @@
+"""A sample of keys, computed again record by record by the engine: its aggregation, its store, its test driver. Called by
+verification's last step in job.py.
+
+What the engine makes of the table's rows in the order of their offsets must be, byte for byte, what was computed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+import streamfleet as sf
+from streamfleet.testing import TopologyTestDriver
+from streamfleet_jobs.bootstrap.rows import assembler, serde
+from streamfleet_jobs.bootstrap.spec import BootstrapSpec
+from streamfleet_jobs.errors import RefusedError
+
+_TOPIC, _STORE = "table", "sample"
+
+
+class _InPlace:
+    """A serde whose bytes are numbers of values that are kept here: columns need not survive a real one."""
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+
+    def serialize(self, _topic: str, value: Any) -> bytes | None:
+        self._values.append(value)
+        return (len(self._values) - 1).to_bytes(8, "big")
+
+    def deserialize(self, _topic: str, data: bytes | None) -> Any:
+        return None if data is None else self._values[int.from_bytes(data, "big")]
+
+
+def check_sample(spec: BootstrapSpec, wanted: dict[bytes, tuple[bytes, int]]) -> int:
+    """`wanted` are rows of the store by key. How many records the engine was given."""
+    if not wanted:
+        return 0
+    key_serde, value_serde = serde(spec.store.key_serde), serde(spec.store.value_serde)
+    keys = [key_serde.deserialize(spec.changelog, key) for key in wanted]
+    records = _records(spec, keys)
+    with TopologyTestDriver(_topology(spec), sf.StreamsConfig(application_id="bootstrap-sample")) as driver:
+        topic = driver.input_topic(_TOPIC, key_serde, _INPUT)
+        for key, columns, timestamp in records:
+            topic.pipe(key, columns, timestamp=timestamp)
+        store = driver.store(_STORE)
+        for key, raw in zip(keys, wanted, strict=True):
+            found = store.get(key)
+            actual = None if found is None else _stored(spec, value_serde, found)
+            if actual != wanted[raw]:
+                raise RefusedError(
+                    f"the engine computes {actual} for a key that was computed as {wanted[raw]}",
+                    hint="this is a defect of the job: do not publish this epoch",
+                )
+    return len(records)
+
+
+_INPUT = _InPlace()
+
+
+def _stored(spec: BootstrapSpec, value_serde: Any, found: Any) -> tuple[bytes, int]:
+    results = tuple(found.value[:-1])
+    timestamp = found.timestamp if spec.value.timestamp == "max" else found.value[-1]
+    return value_serde.serialize(spec.changelog, assembler(spec)(results)), timestamp
+
+
+def _records(spec: BootstrapSpec, keys: list[Any]) -> list[tuple[Any, tuple[Any, ...], int]]:
+    source = spec.source
+    used = [function.column for function in spec.value.functions]
+    names = [source.key, source.partition, source.offset, source.timestamp, *(name for name in used if name)]
+    filters = pc.is_in(pc.field(source.key), _array(spec, keys))
+    table = pq.read_table(source.parquet, columns=list(dict.fromkeys(names)), filters=filters)
+    rows = table.sort_by([(source.partition, "ascending"), (source.offset, "ascending")]).to_pylist()
+    return [
+        (row[source.key], (*(name and row[name] for name in used), at), at)
+        for row in rows
+        for at in [_ms(row[source.timestamp])]
+    ]
+
+
+def _array(spec: BootstrapSpec, keys: list[Any]) -> Any:
+    column = pq.ParquetDataset(spec.source.parquet).schema.field(spec.source.key)
+    return pa.array(keys, column.type)
+
+
+def _ms(value: Any) -> int:
+    return value if isinstance(value, int) else int(value.timestamp() * 1000)
+
+
+def _topology(spec: BootstrapSpec) -> sf.Topology:
+    """Aggregates are kept as lists of results, with the last timestamp behind them."""
+    folds = [_FOLDS[function.function] for function in spec.value.functions]
+
+    def fold(_key: Any, columns: tuple[Any, ...], old: list[Any] | None) -> list[Any]:
+        before = [None] * len(folds) if old is None else old[:-1]
+        return [*(f(a, v) for f, a, v in zip(folds, before, columns[:-1], strict=True)), columns[-1]]
+
+    builder = sf.StreamsBuilder()
+    stream = builder.stream(_TOPIC, key_serde=serde(spec.store.key_serde), value_serde=_INPUT)
+    materialized = sf.Materialized(_STORE, key_serde=serde(spec.store.key_serde), value_serde=_InPlace())
+    stream.group_by_key().aggregate(lambda: None, fold, materialized=materialized)
+    return builder.build()
+
+
+_FOLDS: dict[str, Callable[[Any, Any], Any]] = {
+    "count": lambda old, _: (old or 0) + 1,
+    "sum": lambda old, value: value if old is None else old + value,
+    "min": lambda old, value: value if old is None else min(old, value),
+    "max": lambda old, value: value if old is None else max(old, value),
+    "last": lambda _, value: value,
+}

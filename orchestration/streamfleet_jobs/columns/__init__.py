@@ -1,0 +1,1 @@
+"""Pure functions over columns: hashes, partitioners, digests. Arrow and numpy only; both engines and Spark's workers call them."""

@@ -1,0 +1,1 @@
+"""What the jobs ask brokers: pinned ends, records in columns, batch headers."""

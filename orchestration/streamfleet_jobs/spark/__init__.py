@@ -1,0 +1,1 @@
+"""Spark for the jobs: a session, and the Kafka connector's jars."""

@@ -1,0 +1,57 @@
+"""A scripted fleet behind the real API and the real client, without a socket; every request that changes something is counted."""
+
+from contextlib import contextmanager
+
+import dagster as dg
+import httpx
+import pytest
+from tests.unit.streamfleet_platform.api.conftest import AppTransport
+from tests.unit.streamfleet_platform.api.fake_fleet import FakeFleet
+
+from streamfleet_platform import FleetClient
+from streamfleet_platform.api import TokenFile, create_app
+
+
+class Watched(httpx.BaseTransport):
+    """Passes on, and remembers path and Idempotency-Key of each POST. `away`: nobody answers."""
+
+    def __init__(self, inner):
+        self._inner = inner
+        self.posts = []
+        self.away = False
+
+    def handle_request(self, request):
+        if self.away:
+            raise httpx.ConnectError("connection refused")
+        if request.method == "POST":
+            self.posts.append((request.url.path, request.headers["Idempotency-Key"]))
+        return self._inner.handle_request(request)
+
+    def close(self):
+        self._inner.close()
+
+
+class Server:
+    """In the place of StreamfleetResource."""
+
+    def __init__(self, tmp_path):
+        self.fleet = FakeFleet()
+        tokens = TokenFile(tmp_path / "tokens.yaml")
+        self._token = tokens.create("dagster", "operator", "all")
+        self.wire = Watched(AppTransport(create_app(self.fleet, tokens)))
+
+    @contextmanager
+    def client(self):
+        with FleetClient("http://127.0.0.1", token=self._token, transport=self.wire) as client:
+            yield client
+
+
+@pytest.fixture
+def server(tmp_path):
+    return Server(tmp_path)
+
+
+@pytest.fixture
+def instance():
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield instance
