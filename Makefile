@@ -11,6 +11,7 @@ PY := $(VENV)/bin/python
 CHROMIUM := $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 # Tests that run Java Kafka Streams beside the engine build it; the broker itself needs neither.
 JDK_AND_MAVEN := $(and $(shell command -v javac),$(shell command -v mvn))
+POSTGRES := $(shell command -v postgres || ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null | tail -n 1)
 SCENARIOS ?= tests/conformance/scenarios tests/conformance/scenarios-recorded
 SEED ?= 1
 SECONDS ?= 120
@@ -18,10 +19,11 @@ GUARANTEE ?= exactly_once_v2
 FAULTS ?= kill,pause,leave,broker
 STANDBYS ?= 0
 PROTOCOL ?= classic
+RATE ?= 5000
 # What is installed is known by the text of the two files that decide it, and by the interpreter.
 STAMP = $(VENV)/.installed-$(shell cat pyproject.toml requirements.lock | $(PYTHON) -c 'import hashlib,sys; print(hashlib.sha256(sys.version.encode()+sys.stdin.buffer.read()).hexdigest()[:16])')
 
-.PHONY: help setup up down test check conformance integration ledger e2e bench record lock clean
+.PHONY: help setup up down load test check conformance integration ledger e2e bench record lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -36,16 +38,22 @@ $(STAMP):
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@rm -f $(VENV)/.installed-* && touch $@
 
-up: setup ## start the broker, run the example app, show it on a local web page
+up: setup ## everything on this machine: broker, three apps and their load, server with console; prints the links
 	@$(PY) -m examples.demo up
 
-down: setup ## stop what `make up` started
+down: setup ## stop what `make up` started, and delete what it wrote
 	@$(PY) -m examples.demo down
+
+load: setup ## more orders for the fleet of `make up`; RATE=5000 SECONDS=120
+	@$(PY) -m examples.demo load --rate $(RATE) --seconds $(SECONDS)
 
 test: check conformance integration ## everything a change must pass: check, conformance, integration
 	@echo "== test: check, conformance and integration passed"
 ifeq ($(CHROMIUM),)
 	@echo "!! NOT RUN: the tests that open a page in a browser, because chromium is not installed"
+endif
+ifeq ($(POSTGRES),)
+	@echo "!! NOT RUN: the registry's tests on Postgres, because it is not installed (those on SQLite ran)"
 endif
 ifeq ($(JDK_AND_MAVEN),)
 	@echo "!! NOT RUN: the tests beside Java Kafka Streams, because no JDK or no Maven is installed"
@@ -74,13 +82,14 @@ ledger: setup ## one seeded schedule of faults on a real broker; SEED=1 SECONDS=
 e2e: setup ## the long sets on a real broker: ten seeds, both guarantees, standbys, defects that must be found (about an hour)
 	@echo "== e2e"; $(PY) -m pytest tests/e2e -q
 
-bench: setup ## how fast tasks are assigned, a million keys restored and moved, a group rebalanced, definitions read; what queries cost
+bench: setup ## figures of the engine, the platform and Dagster, then the engine beside Java Kafka Streams, Quix, Bytewax and Faust
 	@echo "== bench: assignor"; $(PY) -m tests.bench.assignor
 	@echo "== bench: restore"; $(PY) tests/bench/restore_rate.py
 	@echo "== bench: scale out"; $(PY) tests/bench/scale_out.py
 	@echo "== bench: rebalance"; $(PY) -m tests.bench.rebalance
 	@echo "== bench: definitions"; $(PY) tests/bench/definitions.py
 	@echo "== bench: queries"; $(PY) tests/bench/query_cost.py
+	@echo "== bench: peers"; $(PY) -m tests.bench.peers.run
 
 record: setup ## record random scenarios with Java Kafka Streams and compare (Java 17, Maven); SEED=1 COUNT=100
 	@rm -rf build/fuzz && $(PY) tests/conformance/recorder/generate.py build/fuzz/in --seed $(or $(SEED),1) --count $(or $(COUNT),100)
@@ -88,7 +97,7 @@ record: setup ## record random scenarios with Java Kafka Streams and compare (Ja
 	@$(PY) tests/conformance/run.py build/fuzz/out
 
 lock: setup ## resolve pyproject.toml anew into requirements.lock (after changing dependencies)
-	@echo "== lock"; $(VENV)/bin/uv pip compile pyproject.toml --extra dev --extra platform --universal --python-version 3.11 --generate-hashes \
+	@echo "== lock"; $(VENV)/bin/uv pip compile pyproject.toml --all-extras --universal --no-strip-extras --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade --output-file requirements.lock
 	@! grep -nE '://|--(extra-)?index-url|--find-links' requirements.lock || { echo "requirements.lock must not carry addresses"; exit 1; }
 

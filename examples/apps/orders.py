@@ -4,7 +4,7 @@
                                          join ──> enriched-orders
     customers (table) ───────────────────┘  └──group by country──5 min windows──> revenue-per-country
 
-`make up` runs it on the records of orders_sample.py; `streamfleet topology describe examples.apps.orders:topology`
+Its sample is in orders_sample.py; `streamfleet topology describe examples.apps.orders:topology`
 shows what it is made of.
 """
 

@@ -1,108 +1,100 @@
-"""`make up` and `make down`: the broker, the example app's results, and a page to look at.
+"""`make up` and `make down`: the whole product on this machine, and nothing left of it afterwards.
 
-Each step says what it does. `up` may be repeated: what runs is left alone, the page is written anew.
+    up      a broker, three apps that feed one another, their load, the server with its console; waits until all of it runs
+    down    stops all of it and deletes what it wrote
+    load    more orders for the apps, until time is up
+
+Each step says what it does. Both may be repeated: what runs is left alone, what is gone is gone.
 """
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table as RichTable
+from rich.table import Table
 
-from examples.demo import live_orders, page, page_server
-from examples.demo.live_orders import LiveOrders, NotReadyError
-from examples.demo.run_orders import Demonstration, Table, demonstrate
-from streamfleet_devbroker import BrokerError, PortTakenError
-from streamfleet_devbroker.ports import free_ports
-from streamfleet_devbroker.service import BrokerService
+from examples.demo import load
+from examples.demo.fleet_up import Demonstration, NotUpError
+from streamfleet_devbroker import BrokerError
+from streamfleet_platform import FleetError
+from streamfleet_platform.views import AppSummary
 
-BUILD = Path(__file__).resolve().parents[2] / "build" / "up"
+DIRECTORY = Path(__file__).resolve().parents[2] / "build" / "up"
 
 console = Console()
 
 
 def up(directory: Path) -> None:
-    """Broker, results, page, and the link to it."""
-    bootstrap_servers = start_broker()
-    say("running the orders app on its sample records, in the test driver")
-    demonstration = demonstrate()
-    app = LiveOrders(bootstrap_servers, _worker_directory(directory))
-    say("running it on the broker: a worker process, its topics and the sample records")
-    worker = app.start()
-    live = app.results()
-    show(demonstration, live)
-    url = publish(page.render(demonstration, live, bootstrap_servers, worker), demonstration.picture, directory)
+    demonstration = Demonstration(directory, say)
+    bootstrap_servers = demonstration.broker()
+    demonstration.load(bootstrap_servers)
+    say("starting the server")
+    server, link = demonstration.server(bootstrap_servers, {})
+    token = link.rpartition("#token=")[2]
+    say("applying the definitions")
+    apps = demonstration.apps(server, token)
+    show(apps)
     console.print(
-        f"\n  page    [bold]{url}[/bold]\n  worker  [bold]http://{worker}/status[/bold]\n"
-        f"  broker  [bold]{bootstrap_servers}[/bold]\n  stop    make down\n"
+        f"\n  console  [bold]{link}[/bold]\n  API      [bold]{server}/docs[/bold]\n"
+        f"  broker   [bold]{bootstrap_servers}[/bold]\n  stop     make down\n",
+        soft_wrap=True,
+    )
+    source = demonstration.directory / "source" / "examples"
+    console.print(
+        "Three things to try:\n"
+        "  1. .venv/bin/streamfleet query country-view country-view SE      the latest minute of a country, from whoever owns it\n"
+        "  2. make load RATE=20000 SECONDS=120                              more work: what the console says to it\n"
+        f"  3. edit {_short(source / 'apps/country_view.py')}, then .venv/bin/streamfleet plan: what it would mean\n",
+        highlight=False,
+        soft_wrap=True,
     )
 
 
 def down(directory: Path) -> None:
-    """End what `up` started; the broker's data stays."""
-    say("stopping the worker" if live_orders.stop(_worker_directory(directory)) else "no worker runs")
-    say("stopping the page" if page_server.stop(_record(directory)) else "no page is served")
-    BrokerService().stop(say)
+    Demonstration(directory, say).down()
+    shutil.rmtree(directory, ignore_errors=True)
+    say("nothing is left")
 
 
-def start_broker() -> str:
-    """The address of the development broker, on another port when its own is taken by somebody else."""
-    service = BrokerService()
-    try:
-        status = service.start(say)
-    except PortTakenError as error:
-        port = free_ports(1)[0]
-        say(f"{error.fact}: taking {port} instead")
-        status = service.start(say, port=port)
-    assert status.asked is not None
-    return status.asked.bootstrap_servers
+def show(apps: list[AppSummary]) -> None:
+    table = Table(title="the fleet", title_justify="left")
+    for column in ("app", "phase", "slots", "tasks", "lag", "owner"):
+        table.add_column(column)
+    for app in apps:
+        lag = "unknown" if app.lag_records is None else f"{app.lag_records:,}"
+        table.add_row(app.name, app.phase.value, f"{app.slots_ready} of {app.slots}", str(app.tasks), lag, app.owner)
+    console.print(table)
 
 
-def show(demonstration: Demonstration, live: tuple[Table, ...]) -> None:
-    console.print(demonstration.description, markup=False, highlight=False)
-    for table in live:
-        console.print(_rich(table))
-
-
-def publish(html: str, picture: str, directory: Path) -> str:
-    """Write the page and its picture, and return the address under which they are served."""
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / "orders.svg").write_text(picture, "utf-8")
-    (directory / "index.html").write_text(html, "utf-8")
-    return page_server.ensure_started(directory, _record(directory))
-
-
-def _worker_directory(directory: Path) -> Path:
-    return directory.with_name(f"{directory.name}-worker")
-
-
-def _record(directory: Path) -> Path:
-    return directory.with_name(f"{directory.name}-server.json")  # beside the pages: it is not one of them
-
-
-def _rich(table: Table) -> RichTable:
-    shown = RichTable(title=table.title, title_justify="left")
-    for column in table.columns:
-        shown.add_column(column)
-    for row in table.rows:
-        shown.add_row(*row)
-    return shown
+def _short(path: Path) -> str:
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def say(message: str) -> None:
     print(f"== {message}", flush=True)
 
 
+def more_load(arguments: list[str]) -> int:
+    bootstrap_servers = Demonstration(DIRECTORY, say).running_broker()
+    if bootstrap_servers is None:
+        print("error: nothing is up; make up", file=sys.stderr)
+        return 1
+    return load.main(["--bootstrap", bootstrap_servers, *arguments])
+
+
 def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["load"]:
+        return more_load(arguments[1:])
     commands = {"up": up, "down": down}
     if len(arguments) not in (1, 2) or arguments[0] not in commands:
-        print("usage: python -m examples.demo up|down [DIRECTORY]", file=sys.stderr)
+        print("usage: python -m examples.demo up|down [DIRECTORY], or load [--rate N] [--seconds N]", file=sys.stderr)
         return 2
     try:
-        commands[arguments[0]](Path(arguments[1]).resolve() if len(arguments) == 2 else BUILD)
-    except (BrokerError, NotReadyError) as error:
+        commands[arguments[0]](Path(arguments[1]).resolve() if len(arguments) == 2 else DIRECTORY)
+    except (BrokerError, FleetError, NotUpError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0

@@ -25,6 +25,10 @@ INPUT = "ledger-input"
 LIMITS = "ledger-limits"
 RECORD_ID = "record-id"
 SEQUENCE = "sequence"
+SOURCE_OFFSET = "source-offset"
+"""Of the record of the repartition topic that a result of `tagg` follows from."""
+NEVER_COUNTED = "0"
+"""Before its first record a key has the count 0, which it leaves without ever having entered it: a tag without a count."""
 RETENTION = timedelta(days=1)
 
 TEXT = sf.serdes.string()
@@ -98,10 +102,18 @@ def _plain_aggregates(grouped: sf.KGroupedStream[str, int]) -> None:
     tagged = counts.group_by(
         lambda key, count: (str(count), count), name="by-count", key_serde=TEXT, value_serde=LONG
     ).count(materialized=_kept("tagg"))
-    # Before its first record a key has the count 0, which it leaves without ever having entered it.
-    tagged.to_stream().filter(lambda tag, keys: tag != "0", name="counted-once").to(
+    tagged.to_stream().process_values(StampOffset, name="stamped").to(
         output_topic("tagg"), key_serde=TEXT, value_serde=LONG
     )
+
+
+class StampOffset(sf.FixedKeyProcessor[str, int, int]):
+    """Says in a header from which record of its partition a result follows: one of the app's own topics has no other ids."""
+
+    def process(self, record: sf.FixedKeyRecord[str, int]) -> None:
+        metadata = self.context.record_metadata()
+        assert metadata is not None
+        self.context.forward(record.with_headers((*record.headers, (SOURCE_OFFSET, str(metadata.offset).encode()))))
 
 
 def _windowed_aggregates(grouped: sf.KGroupedStream[str, int]) -> None:

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,19 +18,23 @@ from pathlib import Path
 from confluent_kafka import KafkaException, Producer
 from tests.ledger import topics
 from tests.ledger.app import INPUT, LIMITS, LONG, OUTPUTS, STORES, output_topic
-from tests.ledger.decoding import input_bytes, input_record, output_record
+from tests.ledger.decoding import input_bytes, input_record, output_record, record_id, source_offset, tag
 from tests.ledger.fleet import Fleet
+from tests.ledger.fold import OutputRecord
+from tests.ledger.forwarded import Forwarded, check_complete, check_forwarded
 from tests.ledger.log_batches import (
     WrittenBatch,
     check_owners,
     committed_transactions,
     open_transactions,
     partition_batches,
+    partition_records,
+    skipped_partitions,
 )
 from tests.ledger.oracle import PER_RECORD, Anomaly, check_at_least_once, check_exactly_once
 from tests.ledger.result_logs import GROUP_OFFSETS, OUTPUT_SETTINGS, appended_results, commit_history
 from tests.ledger.state_check import changelog_topic, check_dump, check_newest, dump_worker
-from tests.ledger.stints import Disturbance, Repeats, check_repeats
+from tests.ledger.stints import Appended, Commit, Disturbance, Repeats, check_all_processed, check_repeats
 from tests.ledger.workload import LedgerRecord, LedgerSpec, all_keys, generate, limit_of
 
 from streamfleet.ids import TopicPartition
@@ -42,11 +47,6 @@ EXACTLY_ONCE = "exactly_once_v2"
 AT_LEAST_ONCE = "at_least_once"
 NODE = 1
 CATCH_UP_SECONDS = 90.0
-MARKERS_SKIPPED = "Couldn't find leader endpoint for partitions"
-"""What Kafka logs when it gives up the markers of a transaction, because it takes partitions without leader for deleted ones: a
-defect of 4.x brokers (KAFKA-20734). Partitions are without leader while the controller has given up the broker, so the session
-between the two (`broker.session.timeout.ms`) stays at its 9 s here: a shorter one ends whenever a busy machine lets it wait.
-"""
 
 
 @dataclass
@@ -77,6 +77,8 @@ class Bench:
         topics.create_topics(self.bootstrap, [INPUT, LIMITS], self.spec.partitions)
         settings = {} if self.guarantee == EXACTLY_ONCE else OUTPUT_SETTINGS
         topics.create_topics(self.bootstrap, map(output_topic, OUTPUTS), self.spec.partitions, settings)
+        if self.guarantee != EXACTLY_ONCE:
+            topics.create_topics(self.bootstrap, [REPARTITION], self.spec.partitions, OUTPUT_SETTINGS)
         producer = self._producer()
         for key in all_keys(self.spec):
             value = LONG.serialize("", limit_of(key))
@@ -162,26 +164,51 @@ class Bench:
         inputs = [input_record(raw) for raw in raw_inputs]
         anomalies = self._check_input(inputs)
         results = {name: self._read(output_topic(name)) for name in OUTPUTS}
-        outputs = {name: [output_record(name, raw) for raw in results[name]] for name in OUTPUTS}
+        outputs = decoded(results)
         keys = self._complete(inputs)
         if self.guarantee != EXACTLY_ONCE:
-            offsets = {record.record_id: raw.offset for record, raw in zip(inputs, raw_inputs, strict=True)}
-            self.repeats = self._check_repeats(results, offsets)
+            self.repeats = self._check_repeats(results, {record_id(raw): raw for raw in raw_inputs})
             return anomalies + check_at_least_once(inputs, outputs, keys) + self.repeats.anomalies
         anomalies += check_exactly_once(inputs, outputs, keys)
         return anomalies + self._check_state() + self._check_owners()
 
-    def _check_repeats(self, results: Mapping[str, Sequence[RawRecord]], input_offsets: Mapping[int, int]) -> Repeats:
+    def outputs(self) -> dict[str, list[OutputRecord]]:
+        return decoded({name: self._read(output_topic(name)) for name in OUTPUTS})
+
+    def _check_repeats(self, results: Mapping[str, Sequence[RawRecord]], inputs: Mapping[int, RawRecord]) -> Repeats:
+        """`inputs` by record id."""
         commits = commit_history(topics.read_topic(self.bootstrap, GROUP_OFFSETS, 1), APPLICATION)
-        repeats = Repeats()
-        for output in PER_RECORD:
+        repeats = self._check_forwarded(inputs, commits)
+        for output in (*PER_RECORD, "tagg"):
+            source = REPARTITION if output == "tagg" else INPUT
+            offset = source_offset if output == "tagg" else lambda raw: inputs[record_id(raw)].offset
             for number in range(self.spec.partitions):
                 batches = partition_batches(self._data, output_topic(output), number)
                 mine = [raw for raw in results[output] if raw.partition == number]
-                appended = appended_results(output, mine, batches, input_offsets)
-                history = commits.get(TopicPartition(INPUT, number), [])
+                history = commits.get(TopicPartition(source, number), [])
+                appended = appended_results(mine, batches, offset)
                 repeats += check_repeats(f"{output}-{number}", appended, history, self.disturbances)
+                if output == "tagg":
+                    left = len(partition_records(self._data, REPARTITION, number))
+                    repeats += Repeats(anomalies=check_all_processed(f"{output}-{number}", appended, left))
         return repeats
+
+    def _check_forwarded(
+        self, inputs: Mapping[int, RawRecord], commits: Mapping[TopicPartition, Sequence[Commit]]
+    ) -> Repeats:
+        repeats = Repeats()
+        everything: list[Forwarded] = []
+        for number in range(self.spec.partitions):
+            by_source: dict[int, list[Forwarded]] = defaultdict(list)
+            for raw, producer_id in partition_records(self._data, REPARTITION, number):
+                source = inputs[record_id(raw)]
+                appended = Appended(source.offset, producer_id, raw.timestamp)
+                by_source[source.partition].append(Forwarded(int(tag(raw)), record_id(raw), appended))
+            for partition, forwarded in by_source.items():
+                where, history = f"{REPARTITION}-{number} of {partition}", commits[TopicPartition(INPUT, partition)]
+                repeats += check_forwarded(where, forwarded, history, self.disturbances)
+                everything += forwarded
+        return repeats + Repeats(anomalies=check_complete(REPARTITION, inputs, everything))
 
     def _complete(self, inputs: Sequence[LedgerRecord]) -> list[str]:
         """Keys all of whose integers were written: scenarios stop earlier than seeded runs."""
@@ -225,11 +252,18 @@ class Bench:
 
     def _check_ended(self, where: str, batches: Sequence[WrittenBatch]) -> list[Anomaly]:
         """All workers are gone: a transaction without its marker hides what follows it for ever."""
-        skipped = any(MARKERS_SKIPPED in path.read_text("utf-8", "replace") for path in self.broker.log_paths)
-        cause = "the broker skipped its markers after a restart (its log says so)" if skipped else "nobody ended it"
         return [
-            Anomaly("hanging transaction", where, f"of producer {producer} since offset {offset}: {cause}")
+            Anomaly("hanging transaction", where, f"of producer {producer} since offset {offset}: nobody ended it")
             for producer, offset in open_transactions(batches).items()
+        ]
+
+    def broker_defects(self) -> list[str]:
+        """Transactions that the broker left without markers, by its own log and by what lies in the partition."""
+        lines = [line for path in self.broker.log_paths for line in path.read_text("utf-8", "replace").splitlines()]
+        return [
+            f"{topic}-{number}: the broker skipped the markers of producer {producer}, whose records hang since offset {offset}"
+            for topic, number in sorted(skipped_partitions(lines))
+            for producer, offset in open_transactions(partition_batches(self._data, topic, number)).items()
         ]
 
     def _read(self, topic: str) -> list[RawRecord]:
@@ -266,3 +300,7 @@ def open_bench(
     finally:
         if keep is None:
             shutil.rmtree(directory, ignore_errors=True)
+
+
+def decoded(results: Mapping[str, Sequence[RawRecord]]) -> dict[str, list[OutputRecord]]:
+    return {name: [output_record(name, raw) for raw in raws] for name, raws in results.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tests.ledger.app import LONG, RECORD_ID, SEQUENCE, TEXT, TOTAL, WINDOWED
+from tests.ledger.app import LONG, RECORD_ID, SEQUENCE, SOURCE_OFFSET, TEXT, TOTAL, WINDOWED
 from tests.ledger.fold import OutputRecord
 from tests.ledger.workload import LedgerRecord
 
@@ -34,6 +34,21 @@ def output_record(output: str, raw: RawRecord) -> OutputRecord:
     return OutputRecord(
         _key(output, raw.key), _value(output, raw.value), _record_id(output, raw.headers), raw.partition
     )
+
+
+def record_id(raw: RawRecord) -> int:
+    """Of the input record behind a record of any topic of the app."""
+    return int(dict(raw.headers)[RECORD_ID] or b"")
+
+
+def source_offset(raw: RawRecord) -> int:
+    """Of the repartition record behind a result of `tagg`."""
+    return int(dict(raw.headers)[SOURCE_OFFSET] or b"")
+
+
+def tag(raw: RawRecord) -> str:
+    """Of a record of the repartition topic, or of `tagg`."""
+    return TEXT.deserialize("", raw.key) or ""
 
 
 def _key(output: str, data: bytes | None) -> Any:

@@ -8,12 +8,16 @@ the task.
 from __future__ import annotations
 
 import itertools
+import re
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafka.record import MemoryRecords  # type: ignore[import-untyped]
 from tests.ledger.oracle import Anomaly
+
+from streamfleet.records import RawRecord
 
 # base offset, length, leader epoch, magic, crc, attributes, last offset delta, two timestamps, producer id, producer epoch,
 # base sequence, count
@@ -24,6 +28,13 @@ _IS_CONTROL = 0x20
 MOST_BESIDE = 100
 """A transaction does not overlap more than that: its producer would have been thrown out long before."""
 _MARKER = struct.Struct(">hh")
+_PARTITION = re.compile(r"([\w.]+(?:-[\w.]+)*)-(\d+)\b")
+MARKERS_SKIPPED = "Couldn't find leader endpoint for partitions"
+"""What Kafka logs, with the partitions, when it gives up the markers of a transaction, because it takes partitions without leader
+for deleted ones: a defect of 4.x brokers (KAFKA-20734). Partitions are without leader while the controller has given up the broker,
+so the session between the two (`broker.session.timeout.ms`) stays at its 9 s here: a shorter one ends whenever a busy machine
+lets it wait.
+"""
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,23 @@ class Transaction:
 def partition_batches(data_directory: Path, topic: str, partition: int) -> list[WrittenBatch]:
     files = sorted((data_directory / f"{topic}-{partition}").glob("*.log"))
     return [batch for file in files for batch in parse_batches(file.read_bytes())]
+
+
+def partition_records(data_directory: Path, topic: str, partition: int) -> list[tuple[RawRecord, int]]:
+    """With who wrote them. What was purged is among them, as long as its file is there: a purge moves the start of the log only."""
+    found: list[tuple[RawRecord, int]] = []
+    for file in sorted((data_directory / f"{topic}-{partition}").glob("*.log")):
+        batches = MemoryRecords(file.read_bytes())
+        while (batch := batches.next_batch()) is not None:
+            found += [
+                (
+                    RawRecord(topic, partition, each.offset, each.timestamp, each.key, each.value, tuple(each.headers)),
+                    batch.producer_id,
+                )
+                for each in batch
+                if not batch.is_control_batch
+            ]
+    return found
 
 
 def parse_batches(data: bytes) -> Iterator[WrittenBatch]:
@@ -102,6 +130,14 @@ def open_transactions(batches: Iterable[WrittenBatch]) -> dict[int, int]:
         elif batch.is_transactional:
             found.setdefault(batch.producer_id, batch.first_offset)
     return found
+
+
+def skipped_partitions(broker_log: Iterable[str]) -> set[tuple[str, int]]:
+    """Partitions to which the broker says that it sent no markers of a transaction."""
+    named = (
+        line.partition(MARKERS_SKIPPED)[2].partition(" while ")[0] for line in broker_log if MARKERS_SKIPPED in line
+    )
+    return {(topic, int(number)) for text in named for topic, number in _PARTITION.findall(text)}
 
 
 def check_owners(where: str, transactions: list[Transaction]) -> list[Anomaly]:

@@ -4,10 +4,11 @@ seams between the engine's parts; the engine itself knows nothing of them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import structlog
 from confluent_kafka import KafkaError
@@ -21,7 +22,9 @@ from streamfleet.kafka.membership import Membership
 from streamfleet.kafka.transaction_client import TransactionClient
 from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
 from streamfleet.ports import ProducerIdentity
+from streamfleet.records import ProducerRecord
 from streamfleet.task.offsets import CommittedOffset
+from streamfleet.task.record_collector import RecordCollector
 from streamfleet.task.stream_task import StreamTask
 from streamfleet.thread.member_offsets import MemberOffsets
 from streamfleet.thread.task_manager import TaskManager
@@ -93,7 +96,11 @@ def producer_reused() -> None:
 
 def commits_withheld() -> None:
     """The commit interval is ignored: offsets are committed now and then."""
-    StreamsConfig.effective_commit_interval_ms = property(lambda self: 10_000)  # type: ignore[assignment,method-assign]
+    _commit_every(10_000)
+
+
+def _commit_every(interval_ms: int) -> None:
+    StreamsConfig.effective_commit_interval_ms = property(lambda self: interval_ms)  # type: ignore[assignment,method-assign]
 
 
 def resumes_before_the_commit() -> None:
@@ -108,15 +115,66 @@ def resumes_before_the_commit() -> None:
 
 
 def leaves_without_commit() -> None:
-    """Tasks that are given up are not committed before."""
+    """Of tasks that are given up the results are sent, but not the offsets. Commits come late enough for them to have some."""
 
     def release(self: TaskManager, task_ids: Iterable[TaskId]) -> None:
+        cast("Any", self._commit.producer).flush(5000)
         for task in [self._tasks[task_id] for task_id in task_ids]:
             self._forget(task)
             self._discard(task)
             self._close(task)
 
     TaskManager.release = release  # type: ignore[method-assign]
+    _commit_every(1000)
+
+
+def repartition_read_again() -> None:
+    """Tasks begin some records before the committed offset, but only in topics of the app's own."""
+    _begin_elsewhere(-3)
+
+
+def repartition_skipped() -> None:
+    """Tasks begin some records behind the committed offset, but only in topics of the app's own."""
+    _begin_elsewhere(3)
+
+
+def _begin_elsewhere(by: int) -> None:
+    original = MemberOffsets.committed
+
+    def committed(self: MemberOffsets, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
+        found = original(self, partitions)
+        return {
+            p: replace(each, offset=max(0, each.offset + by)) if _is_repartition(p.topic) else each
+            for p, each in found.items()
+        }
+
+    MemberOffsets.committed = committed  # type: ignore[method-assign]
+
+
+def repartition_forwarded_twice() -> None:
+    """Every hundredth record that goes to another sub-topology is sent twice."""
+    _forward_hundredth(times=2)
+
+
+def repartition_not_forwarded() -> None:
+    """Every hundredth record that goes to another sub-topology is not sent."""
+    _forward_hundredth(times=0)
+
+
+def _forward_hundredth(times: int) -> None:
+    original = RecordCollector.send_raw
+    number = itertools.count(1)
+
+    def send_raw(self: RecordCollector, operator: str, record: ProducerRecord) -> None:
+        is_hundredth = _is_repartition(record.topic) and next(number) % 100 == 0
+        for _ in range(times if is_hundredth else 1):
+            original(self, operator, record)
+
+    RecordCollector.send_raw = send_raw  # type: ignore[method-assign]
+
+
+def _is_repartition(topic: str) -> bool:
+    return topic.endswith("-repartition")
 
 
 MUTATIONS: dict[str, Callable[[], None]] = {
@@ -130,6 +188,10 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         commits_withheld,
         resumes_before_the_commit,
         leaves_without_commit,
+        repartition_read_again,
+        repartition_skipped,
+        repartition_forwarded_twice,
+        repartition_not_forwarded,
     )
 }
 

@@ -17,6 +17,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tests.ledger.app import NEVER_COUNTED
 from tests.ledger.fold import OutputRecord, Sequences, TagHistory, expected_outputs, expected_tags, group_of
 from tests.ledger.workload import ClosedForm, LedgerRecord, closed_form
 
@@ -106,9 +107,10 @@ def check_tags(expected: Mapping[str, TagHistory], found: Iterable[OutputRecord]
     histories: dict[Hashable, list[Any]] = {}
     for record in found:
         histories.setdefault(record.key, []).append(record.value)
+    anomalies = _check_never_counted(expected, histories.pop(NEVER_COUNTED, []))
     # A step down without the steps up before it leaves no count at all.
     without = [tag for tag, values in histories.items() if None in values]
-    anomalies = [Anomaly("wrong value", f"tagg[{tag}]", f"no count: {histories.pop(tag)[:40]}") for tag in without]
+    anomalies += [Anomaly("wrong value", f"tagg[{tag}]", f"no count: {histories.pop(tag)[:40]}") for tag in without]
     for tag in expected.keys() | histories.keys():
         values, wanted = histories.get(tag, []), expected.get(str(tag), TagHistory(0, 0))
         steps = [after - before for before, after in zip([0, *values], values, strict=False)]
@@ -118,6 +120,18 @@ def check_tags(expected: Mapping[str, TagHistory], found: Iterable[OutputRecord]
         if len(steps) > wanted.ups + wanted.downs or ups + downs < len(steps):
             anomalies.append(Anomaly("duplicate", f"tagg[{tag}]", f"steps {steps[:40]}, must be {wanted}"))
     return sorted(anomalies, key=str)
+
+
+def _check_never_counted(expected: Mapping[str, TagHistory], values: list[Any]) -> list[Anomaly]:
+    """Every key leaves it once, and nothing is counted there."""
+    where, keys = f"tagg[{NEVER_COUNTED}]", expected["1"].ups if expected else 0
+    anomalies = []
+    if counted := [value for value in values if value is not None]:
+        anomalies.append(Anomaly("wrong value", where, f"a count: {counted[:SHOWN]}"))
+    if len(values) != keys:
+        kind = "lost" if len(values) < keys else "duplicate"
+        anomalies.append(Anomaly(kind, where, f"left {len(values)} times, must be {keys}"))
+    return anomalies
 
 
 def check_closed_forms(outputs: Mapping[str, Sequence[OutputRecord]], keys: Iterable[str]) -> list[Anomaly]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from tests.ledger.decoding import output_record
 from tests.ledger.log_batches import WrittenBatch
 from tests.ledger.stints import Appended, Commit
 
@@ -27,17 +26,14 @@ _OFFSET_KEYS = (0, 1)
 
 
 def appended_results(
-    output: str, results: Iterable[RawRecord], batches: Sequence[WrittenBatch], input_offsets: Mapping[int, int]
+    results: Iterable[RawRecord], batches: Sequence[WrittenBatch], input_offset: Callable[[RawRecord], int]
 ) -> list[Appended]:
-    """Of one partition of an output that has one result per record. `input_offsets` by record id."""
+    """Of one partition of an output that has one result per record of its input, whose offset `input_offset` tells."""
     firsts = [batch.first_offset for batch in batches]
-    appended = []
-    for raw in results:
-        record_id = output_record(output, raw).record_id
-        assert record_id is not None, f"{output} has more than one record behind a result"
-        producer_id = batches[bisect_right(firsts, raw.offset) - 1].producer_id
-        appended.append(Appended(input_offsets[record_id], producer_id, raw.timestamp))
-    return appended
+    return [
+        Appended(input_offset(raw), batches[bisect_right(firsts, raw.offset) - 1].producer_id, raw.timestamp)
+        for raw in results
+    ]
 
 
 def commit_history(records: Iterable[RawRecord], group: str) -> dict[TopicPartition, list[Commit]]:

@@ -7,7 +7,6 @@ mutation must do none.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -28,7 +27,7 @@ STOPPED_SECONDS = 8.0
 class Scenario:
     """What the first worker meets. `peers` others run beside it and take over its tasks."""
 
-    failpoints: Sequence[str]
+    failpoints: tuple[str, ...]
     then: Literal["restart", "resume", "leave", "nothing"]
     """restart: it ends at the failpoint and is started again. resume: it stops there, and goes on later as a zombie. leave: it
     leaves in the middle of the input, and comes back.
@@ -37,19 +36,26 @@ class Scenario:
     guarantee: str = EXACTLY_ONCE
 
 
-KILLED_BEFORE_THE_END = Scenario(["after_send_offsets:kill:8"], "restart")
+KILLED_BEFORE_THE_END = Scenario(("after_send_offsets:kill:8",), "restart")
 """Results and offsets are sent, the transaction is open."""
-KILLED_AFTER_THE_FLUSH = Scenario(["after_flush:kill:8"], "restart")
+KILLED_AFTER_THE_FLUSH = Scenario(("after_flush:kill:8",), "restart")
 """Changelog records of a transaction that is aborted later are in the log."""
-ZOMBIE_IN_A_COMMIT = Scenario(["after_flush:stop:8"], "resume", peers=1)
-TRANSACTION_LOST = Scenario([f"before_end_txn:lost:{nth}" for nth in (8, 16, 24)], "nothing")
+ZOMBIE_IN_A_COMMIT = Scenario(("after_flush:stop:8",), "resume", peers=1)
+TRANSACTION_LOST = Scenario(tuple(f"before_end_txn:lost:{nth}" for nth in (8, 16, 24)), "nothing")
 """The tasks stay where they are, and go back to the last commit."""
-END_DELAYED = Scenario(["before_end_txn:late_end:5", "after_flush:arrive:8", "before_end_txn:lost:8"], "nothing")
+END_DELAYED = Scenario(
+    (
+        "before_end_txn:late_end:5",
+        "after_flush:arrive:8",
+        "before_end_txn:lost:8",
+    ),
+    "nothing",
+)
 """The end of a transaction reaches the coordinator when its producer, if still in use, is in a later one, which is then lost."""
-UNDISTURBED = Scenario([], "nothing", guarantee=AT_LEAST_ONCE)
-KILLED_BEFORE_THE_OFFSETS = Scenario(["after_flush:kill:8"], "restart", guarantee=AT_LEAST_ONCE)
+UNDISTURBED = Scenario((), "nothing", guarantee=AT_LEAST_ONCE)
+KILLED_BEFORE_THE_OFFSETS = Scenario(("after_flush:kill:8",), "restart", guarantee=AT_LEAST_ONCE)
 """Results are sent, their offsets are not."""
-LEAVES_AND_COMES_BACK = Scenario([], "leave", guarantee=AT_LEAST_ONCE)
+LEAVES_AND_COMES_BACK = Scenario((), "leave", guarantee=AT_LEAST_ONCE)
 
 SCENARIOS = {
     "offsets_outside_transaction": KILLED_BEFORE_THE_END,
@@ -60,6 +66,10 @@ SCENARIOS = {
     "commits_withheld": UNDISTURBED,
     "resumes_before_the_commit": KILLED_BEFORE_THE_OFFSETS,
     "leaves_without_commit": LEAVES_AND_COMES_BACK,
+    "repartition_read_again": KILLED_BEFORE_THE_OFFSETS,
+    "repartition_skipped": KILLED_BEFORE_THE_OFFSETS,
+    "repartition_forwarded_twice": UNDISTURBED,
+    "repartition_not_forwarded": UNDISTURBED,
 }
 """By the mutation that does harm in it."""
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from tests.ledger.oracle import Anomaly
+from tests.ledger.oracle import SHOWN, Anomaly
 
 MOST_UNCOMMITTED_MS = 2000
 """The commit interval is 100 ms; the rest is for a commit's own time on a machine that has other things to do."""
@@ -136,7 +136,7 @@ def check_repeats(
     stints = stints_of(appended)
     anomalies = _check_commits_advance(where, commits)
     anomalies += _check_beginnings(where, stints, commits, disturbances)
-    anomalies += _check_reasons(where, stints, disturbances)
+    anomalies += check_reasons(where, stints, disturbances)
     longest = 0
     for stint in stints:
         uncommitted_ms, at = _longest_uncommitted(stint, commits, disturbances)
@@ -146,6 +146,12 @@ def check_repeats(
             anomalies.append(Anomaly("commit overdue", where, detail))
     repeats = len(appended) - len({result.input_offset for result in appended})
     return Repeats(repeats, len(appended), len(stints), longest, anomalies)
+
+
+def check_all_processed(where: str, appended: Iterable[Appended], records: int) -> list[Anomaly]:
+    """`records` lie in the input, the first at offset 0: each must have a result."""
+    missing = sorted(set(range(records)) - {result.input_offset for result in appended})
+    return [Anomaly("lost", where, f"{len(missing)} records, offsets {missing[:SHOWN]}")] if missing else []
 
 
 def _check_commits_advance(where: str, commits: Sequence[Commit]) -> list[Anomaly]:
@@ -161,8 +167,8 @@ def _check_beginnings(
 ) -> list[Anomaly]:
     anomalies = []
     for stint in stints:
-        since = _held_up_since(stint.began_ms, disturbances)
-        newest = _newest(commits, since - 1)
+        since = held_up_since(stint.began_ms, disturbances)
+        newest = committed_before(commits, since)
         # What a fault holds up may have been begun before later commits; a commit in the same millisecond may be its own.
         allowed = {newest} | {each.offset for each in commits if since <= each.at_ms <= stint.began_ms}
         if stint.first not in allowed:
@@ -171,7 +177,7 @@ def _check_beginnings(
     return anomalies
 
 
-def _check_reasons(where: str, stints: Iterable[Stint], disturbances: Sequence[Disturbance]) -> list[Anomaly]:
+def check_reasons(where: str, stints: Iterable[Stint], disturbances: Sequence[Disturbance]) -> list[Anomaly]:
     anomalies = []
     furthest: Stint | None = None
     for stint in stints:
@@ -216,7 +222,11 @@ def _newest(commits: Sequence[Commit], at_ms: int) -> int:
     return commits[number - 1].offset if number else 0
 
 
-def _held_up_since(at_ms: int, disturbances: Iterable[Disturbance]) -> int:
+def committed_before(commits: Sequence[Commit], at_ms: int) -> int:
+    return _newest(commits, at_ms - 1)
+
+
+def held_up_since(at_ms: int, disturbances: Iterable[Disturbance]) -> int:
     """Since when results that were appended at that time can have been on their way: a stopped process, or one without its broker,
     sends them when it can. One that was killed does not.
     """

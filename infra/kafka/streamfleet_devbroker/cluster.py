@@ -95,6 +95,11 @@ class Cluster:
     def log_paths(self) -> tuple[Path, ...]:
         return tuple(node.log_path for node in self.nodes)
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Of the processes that were started: Kafka's, or that of a guard whose child Kafka is."""
+        return tuple(running.process.pid for running in self._running.values())
+
     def alive_nodes(self) -> tuple[int, ...]:
         """The ids of the nodes whose process runs."""
         return tuple(node_id for node_id, process in self._running.items() if process.alive)

@@ -28,7 +28,7 @@ Report = Callable[[str], None]
 def fetch(jars: Sequence[Jar], into: Path, *, cache: Path, java: Java, report: Report) -> None:
     """Let Ivy resolve `jars` and copy them into the directory `into`."""
     ivy_jar = _ivy_jar(cache, report)
-    report(f"fetching {len(jars)} jars of Apache Kafka with Ivy (once, about half a minute)")
+    report(f"fetching {len(jars)} jars with Ivy (once, about half a minute)")
     with tempfile.TemporaryDirectory(prefix="streamfleet-ivy-") as scratch:
         (Path(scratch) / "ivy.xml").write_text(module_file(jars), "utf-8")
         # A user's local Maven repository with a .pom but no jar makes Ivy fail instead of downloading, and Java takes
@@ -46,7 +46,7 @@ def module_file(jars: Sequence[Jar]) -> str:
         for jar in jars
     )
     return (
-        '<ivy-module version="2.0"><info organisation="streamfleet" module="development-broker"/>\n'
+        '<ivy-module version="2.0"><info organisation="streamfleet" module="pinned-jars"/>\n'
         f'<configurations><conf name="default"/></configurations>\n<dependencies>\n{dependencies}\n'
         "</dependencies></ivy-module>\n"
     )

@@ -1,8 +1,8 @@
-"""The broker's jars: a pinned list, a per-user cache, and the promise that Java only ever sees verified bytes.
+"""Pinned jars: a list, a per-user cache, and the promise that Java only ever sees verified bytes.
 
-Called by cluster.py. A complete cache is never resolved again; a missing or damaged jar is fetched, by Maven where
-it is installed (maven.py), else by Ivy (ivy.py). Both know the central repository by themselves, so no address is
-written here.
+Called by cluster.py for the broker's, and by the Spark jobs for their Kafka connector's. A complete cache is never
+resolved again; a missing or damaged jar is fetched, by Maven where it is installed (maven.py), else by Ivy (ivy.py).
+Both know the central repository by themselves, so no address is written here.
 """
 
 from __future__ import annotations
@@ -53,9 +53,16 @@ def broker_jars() -> tuple[Jar, ...]:
 
 
 def ensure_jars(cache: Path, java: Java, report: Report, *, fetcher: Fetcher | None = None) -> JarSet:
-    """The complete, verified jars in `cache`; fetches only what is missing or damaged."""
-    jars = broker_jars()
-    directory = make_directory(cache / f"kafka-{KAFKA_VERSION}" / "jars")
+    """The broker's jars in `cache`."""
+    directory = cache / f"kafka-{KAFKA_VERSION}" / "jars"
+    return ensure_pinned(broker_jars(), directory, cache=cache, java=java, report=report, fetcher=fetcher)
+
+
+def ensure_pinned(
+    jars: tuple[Jar, ...], directory: Path, *, cache: Path, java: Java, report: Report, fetcher: Fetcher | None = None
+) -> JarSet:
+    """The complete, verified jars in `directory`; fetches only what is missing or damaged."""
+    make_directory(directory)
     with _exclusive(directory.parent / "jars.lock"):
         wanting = [jar for jar in jars if not is_intact(directory / jar.file_name, jar)]
         if wanting:
@@ -84,7 +91,7 @@ def _fetch(wanting: Sequence[Jar], directory: Path, fetch: Fetcher, *, cache: Pa
         try:
             fetch(wanting, Path(scratch), cache=cache, java=java, report=report)
         except JarsUnavailableError as error:
-            what = f"{len(wanting)} of the broker's jars are missing" + (" or damaged" if damaged else "")
+            what = f"{len(wanting)} pinned jars are missing" + (" or damaged" if damaged else "")
             raise JarsUnavailableError(f"{what} in {directory}: {error.fact}", hint=error.hint) from error
         for jar in wanting:
             _accept(Path(scratch) / jar.file_name, jar, directory)

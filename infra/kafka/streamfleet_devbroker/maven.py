@@ -33,7 +33,7 @@ def is_installed() -> bool:
 def fetch(jars: Sequence[Jar], into: Path, *, cache: Path, java: Java, report: Callable[[str], None]) -> None:
     """Let Maven resolve `jars` and copy them into the directory `into`."""
     del cache, java  # Maven has its own of both
-    report(f"fetching {len(jars)} jars of Apache Kafka with Maven (once)")
+    report(f"fetching {len(jars)} jars with Maven (once)")
     with tempfile.TemporaryDirectory(prefix="streamfleet-maven-") as project:
         (Path(project) / "pom.xml").write_text(project_file(jars), "utf-8")
         # -U: a failure that Maven remembers from an earlier, offline run must not be the last word.
@@ -48,7 +48,7 @@ def project_file(jars: Sequence[Jar]) -> str:
     )
     return (
         "<project><modelVersion>4.0.0</modelVersion><groupId>streamfleet</groupId>"
-        "<artifactId>development-broker</artifactId><version>1</version>\n"
+        "<artifactId>pinned-jars</artifactId><version>1</version>\n"
         f"<dependencies>\n{dependencies}\n</dependencies></project>\n"
     )
 

@@ -4,7 +4,7 @@ import time
 
 from tests.e2e.faults.reduced_ledger import FAILED, ends_with, events_of, reduced_ledger, runs_an_input, wait_for
 from tests.ledger import topics
-from tests.ledger.app import INPUT, OUTPUTS
+from tests.ledger.app import INPUT
 from tests.ledger.bench import APPLICATION
 from tests.ledger.oracle import check_exactly_once
 
@@ -46,7 +46,7 @@ def test_F11_records_of_one_key_are_left_out_and_become_dead_letters_if_so_decla
         assert _dead_letters(ledger) == sorted(ledger.offset_of(record) for record in bad)
         assert len(events_of(worker, "record dropped after a processing error")) == len(bad)
         good = [record for record in ledger.records if record not in bad]
-        outputs = {name: ledger.bench._decoded(name) for name in OUTPUTS}
+        outputs = ledger.bench.outputs()
         assert check_exactly_once(good, outputs, {record.key for record in good} - {key}) == []
         assert ledger.bench._check_state() + ledger.bench._check_owners() == []
 

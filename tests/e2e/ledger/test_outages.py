@@ -11,7 +11,7 @@ from tests.ledger.workload import generate
 @pytest.mark.timeout(300)
 def test_F15_all_workers_killed_at_once_lose_nothing():
     with open_bench(SMALL, EXACTLY_ONCE) as bench:
-        start_fleet(bench, Scenario([], "nothing", peers=1))
+        start_fleet(bench, Scenario((), "nothing", peers=1))
         bench.write_in_background(4)
         time.sleep(2)
         bench.fleet.kill_all()
@@ -23,7 +23,7 @@ def test_F15_all_workers_killed_at_once_lose_nothing():
 @pytest.mark.timeout(400)
 def test_F21_a_broker_that_is_away_for_a_minute_ends_no_worker():
     with open_bench(SMALL, EXACTLY_ONCE) as bench:
-        start_fleet(bench, Scenario([], "nothing", peers=1))
+        start_fleet(bench, Scenario((), "nothing", peers=1))
         bench.write_in_background(4)
         time.sleep(2)
         bench.broker.kill_node(NODE)

@@ -8,7 +8,7 @@ from tests.ledger.recovery import measure_takeover, restored_records, running_ta
 from tests.ledger.scenarios import SMALL, WRITE_SECONDS, Scenario, start_fleet
 
 SESSION_SECONDS = 6
-IN_A_TRANSACTION = Scenario(["before_end_txn:kill:6"], "restart", peers=1)
+IN_A_TRANSACTION = Scenario(("before_end_txn:kill:6",), "restart", peers=1)
 
 
 @pytest.mark.timeout(300)
@@ -29,7 +29,7 @@ def test_a_dead_workers_transaction_is_ended_and_its_tasks_run_elsewhere_soon_af
 @pytest.mark.timeout(300)
 def test_a_restart_with_state_on_disk_restores_nothing(capsys):
     with open_bench(SMALL, EXACTLY_ONCE) as bench:
-        worker = start_fleet(bench, Scenario([], "nothing"))
+        worker = start_fleet(bench, Scenario((), "nothing"))
         bench.write_in_background(WRITE_SECONDS)
         bench.wait_until_caught_up()
         assert worker.leave() == 0

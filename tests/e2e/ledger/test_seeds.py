@@ -8,40 +8,47 @@ from tests.ledger.workload import LedgerSpec
 SECONDS = 90
 
 
-@pytest.mark.timeout(600)
+def anomalies_of(spec, guarantee, directory, **options):
+    """A run in which the broker is proven to have left a transaction without markers says nothing: it is run once more."""
+    outcome = run_schedule(spec, SECONDS, guarantee, print, directory=directory / "first", **options)
+    if outcome.anomalies and outcome.broker_defects:
+        told = "\n".join(outcome.broker_defects)
+        print(f"run again, the broker is at fault:\n{told}")
+        outcome = run_schedule(spec, SECONDS, guarantee, print, directory=directory / "second", **options)
+    return summary(outcome.anomalies)
+
+
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_exactly_once_under_a_seeded_schedule(seed, tmp_path):
-    outcome = run_schedule(LedgerSpec(seed), SECONDS, "exactly_once_v2", print, directory=tmp_path)
-    assert summary(outcome.anomalies) == []
+    assert anomalies_of(LedgerSpec(seed), "exactly_once_v2", tmp_path) == []
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [21, 22])
 def test_at_least_once_loses_nothing_and_repeats_no_more_than_the_faults_explain(seed, tmp_path):
-    outcome = run_schedule(LedgerSpec(seed), SECONDS, "at_least_once", print, directory=tmp_path)
-    assert summary(outcome.anomalies) == []
+    assert anomalies_of(LedgerSpec(seed), "at_least_once", tmp_path) == []
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("variant", [Variant(standbys=1), Variant(protocol="streams")], ids=str)
+def test_at_least_once_with_standbys_and_in_a_group_that_the_broker_plans(variant, tmp_path):
+    assert anomalies_of(LedgerSpec(21), "at_least_once", tmp_path, variant=variant) == []
+
+
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [31, 32])
 def test_exactly_once_with_standbys_warm_ups_and_probing(seed, tmp_path):
-    outcome = run_schedule(
-        LedgerSpec(seed), SECONDS, "exactly_once_v2", print, directory=tmp_path, variant=Variant(standbys=1)
-    )
-    assert summary(outcome.anomalies) == []
+    assert anomalies_of(LedgerSpec(seed), "exactly_once_v2", tmp_path, variant=Variant(standbys=1)) == []
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [31, 32])
 def test_exactly_once_in_a_group_that_the_broker_plans(seed, tmp_path):
     variant = Variant(protocol="streams")
-    outcome = run_schedule(LedgerSpec(seed), SECONDS, "exactly_once_v2", print, directory=tmp_path, variant=variant)
-    assert summary(outcome.anomalies) == []
+    assert anomalies_of(LedgerSpec(seed), "exactly_once_v2", tmp_path, variant=variant) == []
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_exactly_once_when_the_broker_dies_again_and_again_while_tasks_move(tmp_path):
-    outcome = run_schedule(
-        LedgerSpec(102), SECONDS, "exactly_once_v2", print, directory=tmp_path, kinds=("kill", "broker")
-    )
-    assert summary(outcome.anomalies) == []
+    assert anomalies_of(LedgerSpec(102), "exactly_once_v2", tmp_path, kinds=("kill", "broker")) == []

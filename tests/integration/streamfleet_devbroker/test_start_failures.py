@@ -91,14 +91,14 @@ def test_a_java_that_is_too_old_is_named(tmp_path, offline, monkeypatch):
 
 
 def test_missing_jars_without_a_network_are_counted(tmp_path, offline):
-    with pytest.raises(JarsUnavailableError, match=r"46 of the broker's jars are missing in .*network") as raised:
+    with pytest.raises(JarsUnavailableError, match=r"46 pinned jars are missing in .*network") as raised:
         Cluster.start(ClusterSpec(tmp_path / "data", cache=tmp_path / "cache"))
     assert_one_sentence_with_a_hint(raised.value)
 
 
 def test_a_damaged_jar_without_a_network_keeps_the_broker_from_starting(tmp_path, cache_copy, offline):
     damage(cache_copy)
-    with pytest.raises(JarsUnavailableError, match=r"1 of the broker's jars are missing or damaged in "):
+    with pytest.raises(JarsUnavailableError, match=r"1 pinned jars are missing or damaged in "):
         Cluster.start(ClusterSpec(tmp_path / "data", cache=cache_copy))
 
 

@@ -3,12 +3,14 @@
 import struct
 
 from tests.ledger.log_batches import (
+    MARKERS_SKIPPED,
     Transaction,
     WrittenBatch,
     check_owners,
     committed_transactions,
     open_transactions,
     parse_batches,
+    skipped_partitions,
 )
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -65,3 +67,14 @@ def test_a_transaction_without_marker_is_open_since_its_first_batch():
 def test_a_commit_of_an_older_epoch_is_a_second_owner():
     batches = [data(0, 1, 5), marker(1, 1, epoch=5), data(2, 1, 4), marker(3, 1, epoch=4)]
     assert [a.kind for a in check_owners("log", committed_transactions(batches))] == ["two owners"]
+
+
+def test_the_broker_names_the_partitions_whose_markers_it_skipped():
+    log = [
+        "[2026-11-18 09:00:00] INFO something else about ledger-echo-0",
+        (
+            f"[2026-11-18 09:00:01] INFO {MARKERS_SKIPPED} Set(ledger-count-changelog-2, __consumer_offsets-0) while trying "
+            "to send transaction markers for ledger-1, these partitions are likely deleted already and hence can be skipped"
+        ),
+    ]
+    assert skipped_partitions(log) == {("ledger-count-changelog", 2), ("__consumer_offsets", 0)}

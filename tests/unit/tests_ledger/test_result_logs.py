@@ -2,7 +2,7 @@
 
 import struct
 
-from tests.ledger.decoding import input_bytes
+from tests.ledger.decoding import input_bytes, record_id
 from tests.ledger.log_batches import WrittenBatch
 from tests.ledger.result_logs import appended_results, commit_history
 from tests.ledger.stints import Appended, Commit
@@ -41,10 +41,10 @@ def test_the_commits_of_one_group_are_told_by_partition_and_in_order():
 def test_results_are_told_with_their_producer_time_and_input_offset():
     batches = [WrittenBatch(0, 1000, 0, False, None), WrittenBatch(2, 2000, 0, False, None)]
     results = []
-    for offset, record_id in enumerate([40, 41, 41]):
-        key, value, headers = input_bytes(LedgerRecord("1-9", 3, 0, record_id, 0, 0))
+    for offset, number in enumerate([40, 41, 41]):
+        key, value, headers = input_bytes(LedgerRecord("1-9", 3, 0, number, 0, 0))
         results.append(RawRecord("ledger-echo", 0, offset, 500 + offset, key, value, tuple(headers)))
-    assert appended_results("echo", results, batches, {40: 7, 41: 8}) == [
+    assert appended_results(results, batches, lambda raw: record_id(raw) - 33) == [
         Appended(7, 1000, 500),
         Appended(8, 1000, 501),
         Appended(8, 2000, 502),

@@ -1,0 +1,69 @@
+"""The workloads in Bytewax with its Kafka connectors: reads to the end of the input and exits. No changelog, no group."""
+
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import bytewax.operators as op
+import bytewax.operators.windowing as win
+import orjson
+from bytewax.connectors.kafka import KafkaSink, KafkaSinkMessage, KafkaSource
+from bytewax.dataflow import Dataflow
+from bytewax.testing import run_main
+
+sys.path.insert(0, str(Path(__file__).parent))
+from command_line import parsed
+
+given = parsed()
+code = given.workload
+quiet = {"log_level": "0"}
+BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
+flow = Dataflow("bench")
+stream = op.input("in", flow, KafkaSource([given.bootstrap], [given.input], tail=False, add_config=quiet))
+
+
+def price(order):
+    cents = int(order["amount"] * 100 + 0.5)
+    return {
+        "id": order["id"],
+        "customer": order["customer"],
+        "cents": cents,
+        "big": order["amount"] > 100,
+        "ts": order["ts"],
+    }
+
+
+def count(state, _value):
+    counted = (state or 0) + 1
+    return counted, counted
+
+
+def window(keyed):
+    key, (number, counted) = keyed
+    start = int(BEGIN.timestamp() * 1000) + number * 60_000
+    return KafkaSinkMessage(key.encode(), orjson.dumps({"start": start, "count": counted}))
+
+
+if code == "W1":
+    stream = op.map("decode", stream, lambda message: (message.key, orjson.loads(message.value)))
+    stream = op.filter("filter", stream, lambda keyed: keyed[1]["amount"] >= 30)
+    stream = op.map("encode", stream, lambda keyed: KafkaSinkMessage(keyed[0], orjson.dumps(price(keyed[1]))))
+elif code == "W4":  # gives a window when it closes, not every update
+    stream = op.map("decode", stream, lambda message: (message.key.decode(), orjson.loads(message.value)))
+    clock = win.EventClock(
+        lambda order: datetime.fromtimestamp(order["ts"] / 1000, UTC), wait_for_system_duration=timedelta(minutes=1)
+    )
+    windows = win.TumblingWindower(length=timedelta(minutes=1), align_to=BEGIN)
+    counted = win.fold_window("count", stream, clock, windows, lambda: 0, lambda n, _order: n + 1, lambda a, b: a + b)
+    stream = op.map("encode", counted.down, window)
+elif code in ("W2", "W5"):
+    if code == "W2":
+        stream = op.map("decode", stream, lambda message: (message.key.decode(), orjson.loads(message.value)))
+    else:
+        stream = op.flat_map("split", stream, lambda message: [(w, None) for w in message.value.decode().split(" ")])
+    stream = op.stateful_map("count", stream, count)
+    stream = op.map("encode", stream, lambda keyed: KafkaSinkMessage(keyed[0].encode(), b"%d" % keyed[1]))
+else:
+    raise SystemExit(f"Bytewax has no {code} here")
+op.output("out", stream, KafkaSink([given.bootstrap], given.output, add_config=quiet))
+run_main(flow)
