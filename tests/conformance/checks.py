@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -18,6 +18,7 @@ from tests.conformance.kit import (
     row_differences,
 )
 from tests.conformance.scenario import Level, Scenario
+from tests.conformance.settings import Execution, Variant
 
 
 @dataclass(frozen=True)
@@ -29,23 +30,31 @@ class Difference:
     got: Any
 
 
+Levels = Mapping[Level, list[Difference]]
+"""Differences per level that a scenario has; an empty list is a passed level."""
+
+
 @dataclass(frozen=True)
 class Comparison:
-    """Differences per level that the scenario has; an empty list is a passed level."""
-
-    levels: dict[Level, list[Difference]]
+    executions: Mapping[Execution, Levels]
     has_same_text: bool | None = None
     """Whether the description is Java's to the last byte; None where none was recorded. Only for information: Java
     prints some lists in the order of a hash."""
 
 
 def compare(scenario: Scenario) -> Comparison:
-    """Run a scenario with both settings of `changelog.deduplicate` and compare every level it has.
+    """Run a scenario in every way the engine can, and compare every level it has."""
+    logged = {way: execution.run(scenario, Variant(way, deduplicate=False)) for way in Execution}
+    found = {way: _compare(scenario, way, outcome) for way, outcome in logged.items()}
+    text = scenario.data.get("describe")
+    return Comparison(found, None if text is None else text == logged[Execution.COMPILED].description)
 
-    Internal topics are only compared when every write is logged, as Java does; nothing else may depend on the setting.
+
+def _compare(scenario: Scenario, way: Execution, logged: Outcome) -> Levels:
+    """With both settings of `changelog.deduplicate`. Internal topics are only compared when every write is logged, as Java does;
+    nothing else may depend on the setting.
     """
-    logged = execution.run(scenario, deduplicate=False)
-    deduplicated = execution.run(scenario, deduplicate=True)
+    deduplicated = execution.run(scenario, Variant(way, deduplicate=True))
     found = {level: list(differences(scenario, logged, level)) for level in scenario.levels}
     for level, different in found.items():
         if level is not Level.INTERNAL and not different:
@@ -53,8 +62,7 @@ def compare(scenario: Scenario) -> Comparison:
                 Difference(f"changelog.deduplicate=true, {difference.where}", difference.expected, difference.got)
                 for difference in differences(scenario, deduplicated, level)
             ]
-    text = scenario.data.get("describe")
-    return Comparison(found, None if text is None else text == logged.description)
+    return found
 
 
 def differences(scenario: Scenario, outcome: Outcome, level: Level) -> Iterator[Difference]:

@@ -61,12 +61,12 @@ class _StageFailedError(Exception):
         self.failure = Failure(at, error)
 
 
-def run(scenario: Scenario, *, deduplicate: bool) -> Outcome:
+def run(scenario: Scenario, variant: settings.Variant) -> Outcome:
     """Everything the engine does with a scenario, up to the first failure."""
     outcome = Outcome()
     try:
         with _Stage("config"):
-            config = settings.config(scenario.data["config"], deduplicate=deduplicate)
+            config = settings.config(scenario.data["config"], variant)
         build, topology = _build(scenario, config)
         outcome.branches = build.branches
         with _Stage("build"):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from typing import Any, TextIO
 
 from tests.conformance.results import Result, Verdict
 from tests.conformance.scenario import Level
+from tests.conformance.settings import Execution
 
 _MARKS = {Verdict.PASSED: ".", Verdict.FAILED: "F", Verdict.DEVIATING: "d"}
 _SHOWN_DIFFERENCES = 3
@@ -64,13 +66,16 @@ def _value(value: Any, *, verbose: bool) -> str:
 
 
 def _table(results: Sequence[Result]) -> Iterator[str]:
-    """Family by level: passed of compared; then scenarios by verdict."""
+    """Family by execution and level: passed of compared; then scenarios by verdict."""
     verdicts = [verdict.value for verdict in Verdict]
-    heads = ["family", *(level.value for level in Level), *verdicts]
+    levels = [level.value for level in Level]
+    heads = ["family", *(levels * len(Execution)), *verdicts]
     rows = [_row(family, results) for family in dict.fromkeys(result.family for result in results)]
     rows.append(_row(None, results))
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
     yield ""
+    block = sum(widths[1 : 1 + len(levels)]) + 2 * len(levels)
+    yield (" " * widths[0] + "".join(f"  {way.value} ".ljust(block, "-") for way in Execution)).rstrip()
     for row in [heads, *rows]:
         yield "  ".join(
             cell.ljust(width) if index == 0 else cell.rjust(width)
@@ -82,19 +87,22 @@ def _row(family: str | None, results: Sequence[Result]) -> list[str]:
     chosen = [result for result in results if family in (None, result.family)]
     verdicts = Counter(result.verdict for result in chosen)
     cells = ["all" if family is None else family]
-    for level in Level:
-        compared = [result.levels[level] for result in chosen if level in result.levels]
+    for way, level in product(Execution, Level):
+        found = [result.executions.get(way, {}) for result in chosen]
+        compared = [levels[level] for levels in found if level in levels]
         cells.append(f"{sum(not differences for differences in compared)}/{len(compared)}" if compared else "-")
     return [*cells, *(str(verdicts[verdict]) if verdicts[verdict] else "-" for verdict in Verdict)]
 
 
 def _totals(results: Sequence[Result]) -> Iterator[str]:
-    compared = [differences for result in results for differences in result.levels.values()]
+    compared = [
+        differences for result in results for levels in result.executions.values() for differences in levels.values()
+    ]
     equal = sum(not differences for differences in compared)
     texts = [result.has_same_text for result in results if result.has_same_text is not None]
     verdicts = Counter(result.verdict for result in results)
     yield ""
-    yield f"checks (scenario x level): {equal} equal, {len(compared) - equal} different"
+    yield f"checks (scenario x execution x level): {equal} equal, {len(compared) - equal} different"
     yield f"description byte for byte, for information: {sum(texts)} of {len(texts)}"
     yield f"scenarios: {verdicts[Verdict.DEVIATING]} deviating on purpose"
     yield f"{verdicts[Verdict.PASSED]} passed, {verdicts[Verdict.FAILED]} failed"

@@ -5,14 +5,15 @@ from __future__ import annotations
 import enum
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.conformance import checks, scenario
-from tests.conformance.checks import Difference
+from tests.conformance.checks import Difference, Levels
 from tests.conformance.deviations import Deviation
 from tests.conformance.kit import MalformedScenarioError
 from tests.conformance.scenario import Level, Scenario
+from tests.conformance.settings import Execution
 
 
 class Verdict(enum.Enum):
@@ -27,12 +28,23 @@ class Result:
     name: str
     family: str
     verdict: Verdict
-    levels: Mapping[Level, list[Difference]] = field(default_factory=dict)
-    """Differences per compared level; an empty list is a passed level."""
+    executions: Mapping[Execution, Levels] = field(default_factory=dict)
+    """Differences per execution and compared level; an empty list is a passed level."""
     note: str = ""
     """Why the scenario deviates, or what kept it from being compared at all."""
     has_same_text: bool | None = None
     trace: str = ""
+
+    @property
+    def levels(self) -> dict[Level, list[Difference]]:
+        """The differences of all executions together, each with the name of its own."""
+        merged: dict[Level, list[Difference]] = {}
+        for execution, levels in self.executions.items():
+            for level, differences in levels.items():
+                merged.setdefault(level, []).extend(
+                    replace(found, where=f"{execution.value}, {found.where}") for found in differences
+                )
+        return merged
 
 
 @dataclass(frozen=True)
@@ -68,11 +80,13 @@ def judge(found: Scenario, deviation: Deviation | None) -> Result:
     except Exception as error:
         note = f"could not be compared: {type(error).__name__}: {error}"
         return Result(found.name, found.family, Verdict.FAILED, note=note, trace=traceback.format_exc())
-    verdict, note = _verdict(comparison.levels, deviation)
-    return Result(found.name, found.family, verdict, comparison.levels, note, comparison.has_same_text)
+    verdicts = [_verdict(levels, deviation) for levels in comparison.executions.values()]
+    # A deviation is about the engine: one that an execution does not show is a failure, and so is one it adds.
+    verdict, note = next((given for given in verdicts if given[0] is Verdict.FAILED), verdicts[0])
+    return Result(found.name, found.family, verdict, comparison.executions, note, comparison.has_same_text)
 
 
-def _verdict(levels: Mapping[Level, list[Difference]], deviation: Deviation | None) -> tuple[Verdict, str]:
+def _verdict(levels: Levels, deviation: Deviation | None) -> tuple[Verdict, str]:
     differing = {level for level, differences in levels.items() if differences}
     allowed = frozenset[Level]() if deviation is None else deviation.levels
     if differing - allowed:

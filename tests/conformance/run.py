@@ -1,7 +1,7 @@
 """Runs a directory of recorded scenarios against the engine: `python tests/conformance/run.py [DIR]`.
 
-Every scenario is run with both settings of `changelog.deduplicate`. Exits with 1 if one failed, with 2 if there was
-nothing to run.
+Every scenario is run as generated code and by the interpreter, each with both settings of `changelog.deduplicate`. Exits
+with 1 if one failed, with 2 if there was nothing to run.
 """
 
 from __future__ import annotations

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import enum
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from tests.conformance import extractors, specs
 from tests.conformance.kit import Json
 
 import streamfleet as sf
+
+
+class Execution(enum.Enum):
+    """How the topology runs; the values are those of `topology.execution`. No result may depend on it."""
+
+    COMPILED = "compiled"
+    INTERPRETED = "interpreted"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The settings that only this engine has, and that a recording therefore says nothing about."""
+
+    execution: Execution = Execution.COMPILED
+    deduplicate: bool = False
 
 
 class DropUnsendable(sf.ProductionHandler):
@@ -22,10 +39,11 @@ class DropUnsendable(sf.ProductionHandler):
         return sf.HandlerResponse.CONTINUE
 
 
-def config(settings: dict[str, Json], *, deduplicate: bool) -> sf.StreamsConfig:
-    """The scenario's settings plus `changelog.deduplicate`, which only this engine has."""
+def config(settings: dict[str, Json], variant: Variant) -> sf.StreamsConfig:
+    """The scenario's settings, and those of the variant."""
     typed = {name: _setting(name, value) for name, value in settings.items()}
-    return sf.StreamsConfig.from_mapping({**typed, "changelog.deduplicate": deduplicate})
+    own = {"topology.execution": variant.execution.value, "changelog.deduplicate": variant.deduplicate}
+    return sf.StreamsConfig.from_mapping(typed | own)
 
 
 def _setting(name: str, value: Json) -> Any:

@@ -5,6 +5,7 @@ from functools import cache
 import pytest
 from tests.conformance import checks, deviations, results, scenario
 from tests.conformance.run import SCENARIOS
+from tests.conformance.settings import Execution
 
 FILES = {path.stem: path for path in scenario.files_in(SCENARIOS)}
 SCENARIO = {name: scenario.load(path) for name, path in FILES.items()}
@@ -17,19 +18,20 @@ def comparison(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "level"),
+    ("name", "execution", "level"),
     [
-        pytest.param(name, level, id=f"{name}-{level.value}")
+        pytest.param(name, execution, level, id=f"{name}-{execution.value}-{level.value}")
         for name, found in SCENARIO.items()
+        for execution in Execution
         for level in found.levels
     ],
 )
-def test_the_engine_does_what_java_did(name, level):
+def test_the_engine_does_what_java_did(name, execution, level):
     if name in DEVIATIONS and level in DEVIATIONS[name].levels:
         verdict = results.judge(SCENARIO[name], DEVIATIONS[name]).verdict
         assert verdict is results.Verdict.DEVIATING, "deviations.toml says that it differs, but it does not"
     else:
-        assert comparison(name).levels[level] == []
+        assert comparison(name).executions[execution][level] == []
 
 
 def test_the_public_recordings_are_complete():

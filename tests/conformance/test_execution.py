@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.conformance import execution, scenario
+from tests.conformance import execution, scenario, settings
 from tests.conformance.kit import Boom
 
 TEXT = {"key": "string", "value": "string"}
@@ -26,7 +26,7 @@ def play(tmp_path, ops, steps, *, topics=None, config=None, **fields):
     } | fields
     path = tmp_path / "x.json"
     path.write_text(json.dumps(data))
-    outcome = execution.run(scenario.load(path), deduplicate=False)
+    outcome = execution.run(scenario.load(path), settings.Variant())
     assert outcome.failure is None, outcome.failure
     return outcome
 

@@ -8,6 +8,9 @@ import pytest
 from tests.conformance import deviations, report, results, run, scenario
 from tests.conformance.run import SCENARIOS
 from tests.conformance.scenario import Level
+from tests.conformance.settings import Execution
+
+from streamfleet.compiler.interpreter import SourceRuntime
 
 RECORDED = "stateless-map-values"
 WITH_STORE = "aggregate-count"
@@ -119,6 +122,17 @@ def test_a_broken_expectation_fails_exactly_its_level(tmp_path, breaks, levels):
     result = judged(tmp_path, data)
     assert result.verdict is results.Verdict.FAILED
     assert {level for level, differences in result.levels.items() if differences} == levels
+
+
+def test_an_execution_that_fails_alone_is_named_and_fails_the_scenario(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(SourceRuntime, "process", lambda source, record: None)
+    code, output = run_on(tmp_path, capsys, ("a.json", recorded(RECORDED)))
+    assert code == 1
+    assert "records, interpreted, step 0" in output
+    assert "records, compiled" not in output
+    result = judged(tmp_path, recorded(RECORDED))
+    assert not any(result.executions[Execution.COMPILED].values())
+    assert result.executions[Execution.INTERPRETED][Level.RECORDS]
 
 
 @pytest.mark.parametrize(
