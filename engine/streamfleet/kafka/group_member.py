@@ -70,6 +70,8 @@ class GroupMember(Generic[ReportT, PlanT]):
         self._generation_id = NO_GENERATION
         # Not always the same: a generation may end between its JoinGroup and its SyncGroup, and leave no plan.
         self._plan_generation_id = NO_GENERATION
+        self.leads = False
+        """Whether it planned for the group, as of its last rebalance."""
         self._holds_plan = False  # the StreamThread was given tasks, and not told that they are lost
         self._counter = 0
         self._reason = "start"
@@ -219,8 +221,8 @@ class GroupMember(Generic[ReportT, PlanT]):
                 hint="another kind of client uses the application id as its group id: stop it, or rename the app",
             )
         self._member_id, self._generation_id = answer.member_id, answer.generation_id
-        leads = answer.leader == answer.member_id and not answer.skip_assignment
-        assignments = self._assignments(answer.members) if leads else {}
+        self.leads = answer.leader == answer.member_id
+        assignments = self._assignments(answer.members) if self.leads and not answer.skip_assignment else {}
         self._asked_at_ms = self._clock.now_ms()
         self._client.begin_sync(self._current(), assignments)
         self._go(MembershipPhase.SYNCING)

@@ -50,6 +50,10 @@ class Member(Protocol):
     def over(self) -> bool:
         """Whether nothing is left to do."""
 
+    @property
+    def leads(self) -> bool:
+        """Whether this member plans for the group, as of its last rebalance."""
+
     def run_once(self) -> int:
         """One bounded step; after how many milliseconds the next one is due."""
 
@@ -99,6 +103,11 @@ class Membership(Generic[ReportT, PlanT]):
         May be asked by any thread, also after the process stood still.
         """
         return self._mailbox.is_surely_member
+
+    @property
+    def leads_group(self) -> bool:
+        """Whether it planned for the group in the last rebalance."""
+        return self._member.leads
 
     def metadata(self) -> ConsumerGroupMetadata | None:
         """Who commits are made as now; None while there can be none."""

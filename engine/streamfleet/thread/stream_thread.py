@@ -185,7 +185,8 @@ class StreamThread(Generic[ReportT, PlanT]):
     def _write_status(self) -> None:
         now_ms = self._clock.now_ms()
         if self.status.phase != self.phase.value or not 0 <= now_ms - self.status.written_at_ms < STATUS_INTERVAL_MS:
-            self.status = self._status_writer.write(self.phase.value, now_ms, self._disk.reason)
+            leads = self._membership.leads_group
+            self.status = self._status_writer.write(self.phase.value, now_ms, self._disk.reason, leads_group=leads)
             self._ask_for_rebalance()
 
     def _ask_for_rebalance(self) -> None:

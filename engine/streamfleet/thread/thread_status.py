@@ -29,6 +29,8 @@ class InputStatus(msgspec.Struct, frozen=True):
     position: int
     """Offset of the next record to process."""
     lag_records: int | None
+    committed: int | None = None
+    """Offset that a new owner would go on from: what was committed, here or before. None: nothing was yet."""
 
 
 class RestoreStatus(msgspec.Struct, frozen=True):
@@ -75,6 +77,8 @@ class ThreadStatus(msgspec.Struct, frozen=True):
     """What the disk did not take: the tasks are closed until it has room again."""
     activity_seconds: dict[str, float] = {}
     """Where its time went since it began: restore, poll (mostly waiting), process, punctuate, commit."""
+    leads_group: bool = False
+    """Whether it planned for the group in the last rebalance."""
 
 
 class StatusWriter:
@@ -87,7 +91,9 @@ class StatusWriter:
         self._counts = counts or ThreadCounts()
         self._began: dict[TaskId, tuple[int, int]] = {}
 
-    def write(self, phase: str, now_ms: int, waits_for_disk: str | None = None) -> ThreadStatus:
+    def write(
+        self, phase: str, now_ms: int, waits_for_disk: str | None = None, *, leads_group: bool = False
+    ) -> ThreadStatus:
         restoring = {progress.task_id: progress for progress in self._tasks.restoring()}
         copies = self._tasks.standbys.progress()
         self._began = {
@@ -101,7 +107,7 @@ class StatusWriter:
             self._standby(task_id, kind, copies.get(task_id), now_ms)
             for task_id, kind in sorted(self._tasks.standbys.wanted.items())
         )
-        return ThreadStatus(self._name, phase, now_ms, tasks, standbys, waits_for_disk, self._activities())
+        return ThreadStatus(self._name, phase, now_ms, tasks, standbys, waits_for_disk, self._activities(), leads_group)
 
     def _activities(self) -> dict[str, float]:
         spent: list[tuple[str, float]] = [
@@ -135,7 +141,15 @@ class StatusWriter:
         buffered = task.buffered_records(partition)
         lag = self._consumer.lag_records(partition)
         position = self._consumer.position(partition) - buffered
-        return InputStatus(partition.topic, partition.partition, position, None if lag is None else lag + buffered)
+        stores = task.committed_stores
+        last = None if stores is None or stores.position is None else stores.position.get(partition)
+        return InputStatus(
+            partition.topic,
+            partition.partition,
+            position,
+            None if lag is None else lag + buffered,
+            None if last is None else last + 1,
+        )
 
     def _restore(self, task_id: TaskId, progress: TaskProgress, now_ms: int) -> RestoreStatus:
         remaining = progress.remaining or 0

@@ -12,7 +12,7 @@ from streamfleet.clock import Clock
 from streamfleet.config import StreamsConfig
 from streamfleet.kafka_streams.client import KafkaStreams
 from streamfleet.kafka_streams.states import ClientState
-from streamfleet.metrics import LatencyHistogram, Sample
+from streamfleet.metrics import LatencyHistogram, Sample, ThreadCounts
 from streamfleet.thread.thread_status import ThreadStatus
 from streamfleet.topology.topology import Topology
 
@@ -87,6 +87,16 @@ class ObservedApp:
 
     def counters(self) -> Iterable[Sample]:
         return self._streams.metrics().samples()
+
+    def thread_counts(self) -> list[ThreadCounts]:
+        return list(self._streams.metrics().threads.values())
+
+    def dropped_records(self) -> dict[str, int]:
+        """By reason, since the process began."""
+        found: dict[str, int] = {}
+        for (_, reason), count in list(self._streams.metrics().dropped_records.items()):
+            found[reason] = found.get(reason, 0) + count
+        return found
 
     def commit_latencies(self) -> Mapping[str, LatencyHistogram]:
         return {name: counts.commit_latency for name, counts in self._streams.metrics().threads.items()}

@@ -84,6 +84,8 @@ def full_status(app: ObservedApp) -> dict[str, Any]:
         "paused": app.is_paused,
         "restore_rate_bytes_per_second": app.restore_rate_bytes_per_second,
         "failure": None if app.failure is None else _failure(app.failure),
+        "rebalances": sum(counts.rebalances for counts in app.thread_counts()),
+        "dropped_records": app.dropped_records(),
         "restore": _total_restore([task for thread in threads for task in thread.tasks]),
         "threads": [_thread(app, thread) for thread in threads],
     }

@@ -97,6 +97,8 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
     def phase(self) -> StreamsGroupPhase:
         return self._phase
 
+    leads = False  # the broker plans
+
     @property
     def over(self) -> bool:
         """Whether nothing is left to do."""

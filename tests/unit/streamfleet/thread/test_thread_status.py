@@ -16,6 +16,7 @@ WORDS_1 = TopicPartition("words", 1)
 
 class Task:
     uncommitted_bytes = 30
+    committed_stores = SimpleNamespace(position={WORDS_0: 4})
 
     def __init__(self, partition, phase):
         self.task_id = TaskId(0, partition)
@@ -71,6 +72,12 @@ def test_what_is_buffered_is_not_processed_yet_so_it_is_lag(writer):
     [first, second] = writer.write("running", 1000).tasks
     assert (first.inputs[0].position, first.inputs[0].lag_records) == (6, 7)
     assert second.inputs[0].lag_records is None
+
+
+def test_what_a_new_owner_would_go_on_from_is_told_beside_what_is_processed(writer):
+    [first, second] = writer.write("running", 1000, leads_group=True).tasks
+    assert (first.inputs[0].committed, second.inputs[0].committed) == (5, None)
+    assert writer.write("running", 1000, leads_group=True).leads_group
 
 
 def test_what_tasks_have_done_and_where_the_time_went_are_told(tasks):

@@ -80,7 +80,9 @@ def test_the_full_status_is_json_with_threads_tasks_and_restore(app, streams, cl
     assert status["restore"] == {"tasks": 2, "remaining_records": 100, "records_per_second": 20.0, "eta_seconds": 7.0}
     [told] = status["threads"]
     assert told["last_step_age_ms"] == 1500
-    assert told["tasks"][0]["inputs"] == [{"topic": "words", "partition": 0, "position": 5, "lag_records": 2}]
+    assert told["tasks"][0]["inputs"] == [
+        {"topic": "words", "partition": 0, "position": 5, "lag_records": 2, "committed": None}
+    ]
     assert told["tasks"][1]["restore"]["remaining_records"] == 70
 
 
