@@ -106,12 +106,12 @@ class GlobalTask:
     def update(self, raw: RawRecord) -> None:
         """Apply one record of a global topic."""
         source, deserializer = self._sources[raw.topic]
-        record = deserializer.deserialize(raw)
-        if record is not None:
+        pair = deserializer.deserialize(raw)
+        if pair is not None:
             self._context.record_context = RecordContext(
                 raw.timestamp, raw.offset, raw.partition, raw.topic, raw.headers, raw.key, raw.value
             )
-            self._program.process(source, Record(record.key, record.value, raw.timestamp, raw.headers))
+            self._program.process(source, Record(*pair, raw.timestamp, raw.headers))
         self._next_offsets[TopicPartition(raw.topic, raw.partition)] = raw.offset + 1
 
     def flush(self) -> None:

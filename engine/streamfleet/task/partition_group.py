@@ -1,4 +1,4 @@
-"""The input partitions of a task and the choice of the next record: the smallest head timestamp over all of them.
+"""The input partitions of a task and the choice of the next records: the smallest head timestamp over all of them.
 
 Owned by StreamTask. Records of one partition never change their order. A partition with nothing buffered may hold the
 task back (`max.task.idle.ms`), because its next record could be older than all others; what the broker still has for
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from streamfleet.compiler.program import InputRecord
 from streamfleet.ids import TopicPartition
 from streamfleet.records import NO_TIMESTAMP, RawRecord
 from streamfleet.task.binary_heap import BinaryHeap
-from streamfleet.task.record_queue import RecordQueue, StampedRecord
+from streamfleet.task.record_queue import RecordQueue
 
 LagOf = Callable[[TopicPartition], int | None]
 """Number of records on the broker that were not fetched yet; None if that is not known."""
@@ -65,17 +66,25 @@ class PartitionGroup:
             self._by_time.push(queue)
         return len(queue)
 
-    def pop(self) -> tuple[RecordQueue, StampedRecord] | None:
-        """The next record, with the queue it comes from."""
+    def take(self, limit: int) -> tuple[RecordQueue, list[InputRecord]] | None:
+        """The next records, at most `limit`, all of one queue: as many as would come one by one, without another queue between.
+        The list is empty where a record was passed over.
+        """
         queue = self._by_time.pop()
         if queue is None:
             return None
-        record = queue.pop()
-        assert record is not None, "a queue without records is in the heap"
+        other = self._by_time.peek()
+        if other is None:
+            batch = queue.take(limit)
+        elif len(self._by_time) == 1:
+            batch = queue.take(limit, other.head_timestamp)
+        else:
+            # Among three, the order of equals depends on every step of the heap.
+            batch = queue.take(1)
         if len(queue):
             self._by_time.push(queue)
-        self.stream_time_ms = max(self.stream_time_ms, record.timestamp)
-        return queue, record
+        self.stream_time_ms = max(self.stream_time_ms, queue.partition_time)
+        return queue, batch
 
     def is_ready(self, now_ms: int) -> bool:
         """Whether the next record may be taken now, or an empty partition has to be waited for."""

@@ -18,7 +18,7 @@ from streamfleet.processor.handlers import (
     HandlerResponse,
     HandlerResult,
 )
-from streamfleet.records import ConsumedRecord, RawRecord
+from streamfleet.records import RawRecord
 from streamfleet.topology.nodes import SourceNode
 
 log = structlog.get_logger(__name__)
@@ -34,8 +34,8 @@ class RecordDeserializer:
         self._key = serde_of(source, "key", environment).deserialize
         self._value = serde_of(source, "value", environment).deserialize
 
-    def deserialize(self, raw: RawRecord) -> ConsumedRecord[Any, Any] | None:
-        """None if the record cannot be read and is to be left out; then it has been counted."""
+    def deserialize(self, raw: RawRecord) -> tuple[Any, Any] | None:
+        """Key and value; None if the record cannot be read and is to be left out; then it has been counted."""
         part = "key"
         try:
             key = None if raw.key is None else self._key(raw.topic, raw.key)
@@ -46,7 +46,7 @@ class RecordDeserializer:
         except Exception as error:
             self._handle(raw, part, error)
             return None
-        return ConsumedRecord(raw.topic, raw.partition, raw.offset, raw.timestamp, key, value, raw.headers)
+        return key, value
 
     def _handle(self, raw: RawRecord, part: str, error: Exception) -> None:
         operator = self._source.name

@@ -1,9 +1,8 @@
 """The buffered records of one input partition, in offset order. Owned by the partition group.
 
-Only the head is deserialized and has a timestamp, because the timestamp extractor must see records in order and with
-the partition time that the ones before have made. A record that cannot be used (unreadable, or with a negative
-timestamp) is passed over; if it is the last one buffered it stays at the head as corrupted, so that its offset is
-committed too.
+Only the head, and what is taken behind it, is deserialized and has a timestamp, because the timestamp extractor must see records
+in order and with the partition time that the ones before have made. A record that cannot be used (unreadable, or with a negative
+timestamp) is passed over; if it is the last one buffered it stays at the head, so that its offset is committed too.
 """
 
 from __future__ import annotations
@@ -12,24 +11,12 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
-from streamfleet.compiler.program import TaskEnvironment
+from streamfleet.compiler.program import InputRecord, TaskEnvironment
 from streamfleet.errors import StreamsError, TimestampError
 from streamfleet.ids import TopicPartition
-from streamfleet.processor.timestamps import TimestampExtractor
-from streamfleet.records import NO_TIMESTAMP, ConsumedRecord, RawRecord
+from streamfleet.processor.timestamps import FailOnInvalidTimestamp, TimestampExtractor
+from streamfleet.records import NO_TIMESTAMP, ConsumedRecord, RawRecord, RecordContext
 from streamfleet.task.record_deserializer import RecordDeserializer
-
-
-class StampedRecord(msgspec.Struct, frozen=True, gc=False):
-    """A record with its time, ready to be processed."""
-
-    raw: RawRecord
-    key: Any
-    value: Any
-    timestamp: int
-    is_corrupted: bool = False
 
 
 class RecordQueue:
@@ -46,63 +33,88 @@ class RecordQueue:
         self.partition = partition
         self.source = source
         self.partition_time = NO_TIMESTAMP
-        self._deserializer = deserializer
+        self.taken_offset = -1
+        """Of the last record that was taken."""
+        self._deserialize = deserializer.deserialize
         self._extractor = extractor
+        # The default takes the broker's time, if there is one: then nobody has to be asked.
+        self._takes_given_time = type(extractor) is FailOnInvalidTimestamp
         self._environment = environment
         self._waiting: deque[RawRecord] = deque()
-        self._head: StampedRecord | None = None
+        self._head: InputRecord | None = None
+        self._passed_over: RawRecord | None = None
+        """Stands at the head while nothing usable is buffered."""
 
     def __len__(self) -> int:
-        return len(self._waiting) + (self._head is not None)
+        return len(self._waiting) + (self._head is not None or self._passed_over is not None)
 
     @property
     def head_timestamp(self) -> int:
-        return NO_TIMESTAMP if self._head is None else self._head.timestamp
+        return NO_TIMESTAMP if self._head is None else self._head[0].timestamp
 
     @property
     def head_offset(self) -> int | None:
         """Offset of the next record to be processed; None if nothing is buffered."""
-        return None if self._head is None else self._head.raw.offset
+        if self._head is not None:
+            return self._head[0].offset
+        return None if self._passed_over is None else self._passed_over.offset
 
     def add(self, records: Iterable[RawRecord]) -> None:
         self._waiting.extend(records)
-        self._update_head()
+        if self._head is None and self._passed_over is None:
+            self._head = self._next()
 
-    def pop(self) -> StampedRecord | None:
-        record = self._head
-        if record is None:
-            return None
-        self._head = None
-        self.partition_time = max(self.partition_time, record.timestamp)
-        self._update_head()
-        return record
+    def take(self, limit: int, before: int | None = None) -> list[InputRecord]:
+        """The head and what follows it, at most `limit` records, and none that is not older than `before` but the head itself.
+        Nothing if the head is a record that was passed over; it is gone then.
+        """
+        batch: list[InputRecord] = []
+        head, self._head = self._head, None
+        if head is None and self._passed_over is not None:
+            self.taken_offset = self._passed_over.offset
+            self._passed_over = None
+            head, limit = self._next(), 0
+        while head is not None:
+            if len(batch) >= limit or (before is not None and batch and head[0].timestamp >= before):
+                self._head = head
+                break
+            batch.append(head)
+            timestamp = head[0].timestamp
+            if timestamp > self.partition_time:  # noqa: PLR1730  (once per record: a call costs more)
+                self.partition_time = timestamp
+            head = self._next()
+        if batch:
+            self.taken_offset = batch[-1][0].offset
+        return batch
 
     def clear(self) -> None:
         self._waiting.clear()
         self._head = None
+        self._passed_over = None
         self.partition_time = NO_TIMESTAMP
 
-    def _update_head(self) -> None:
-        passed_over: RawRecord | None = None
-        while self._head is None and self._waiting:
-            raw = self._waiting.popleft()
-            self._head = self._stamp(raw)
-            if self._head is None:
-                passed_over = raw
-        if self._head is None and passed_over is not None:
-            self._head = StampedRecord(passed_over, None, None, NO_TIMESTAMP, is_corrupted=True)
+    def _next(self) -> InputRecord | None:
+        """The next usable record. If there is none, but others, the last of them is kept as passed over."""
+        waiting, raw = self._waiting, None
+        while waiting:
+            raw = waiting.popleft()
+            pair = self._deserialize(raw)
+            if pair is None:
+                continue
+            key, value = pair
+            timestamp = raw.timestamp
+            if timestamp < 0 or not self._takes_given_time:
+                timestamp = self._extract_timestamp(raw, key, value)
+                if timestamp < 0:
+                    self._environment.drop(self.source, "negative timestamp")
+                    continue
+            context = RecordContext(timestamp, raw.offset, raw.partition, raw.topic, raw.headers, raw.key, raw.value)
+            return context, key, value
+        self._passed_over = raw
+        return None
 
-    def _stamp(self, raw: RawRecord) -> StampedRecord | None:
-        record = self._deserializer.deserialize(raw)
-        if record is None:
-            return None
-        timestamp = self._extract_timestamp(record)
-        if timestamp < 0:
-            self._environment.drop(self.source, "negative timestamp")
-            return None
-        return StampedRecord(raw, record.key, record.value, timestamp)
-
-    def _extract_timestamp(self, record: ConsumedRecord[Any, Any]) -> int:
+    def _extract_timestamp(self, raw: RawRecord, key: Any, value: Any) -> int:
+        record = ConsumedRecord(raw.topic, raw.partition, raw.offset, raw.timestamp, key, value, raw.headers)
         try:
             return self._extractor.extract(record, self.partition_time)
         except StreamsError:

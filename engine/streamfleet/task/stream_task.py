@@ -1,6 +1,6 @@
 """StreamTask: one partition of one SubTopology, from raw input records to sent results and offsets to commit.
 
-Stepped by its owner (a StreamThread, or the test driver): add records, process one at a time, punctuate, commit. It
+Stepped by its owner (a StreamThread, or the test driver): add records, process some of them, punctuate, commit. It
 owns the queues, the program, the stores and their context, and delegates to them. It has no thread; time, producer,
 broker lags and store engines are given to it. A commit has two halves, so that the owner can make offsets and results
 durable between them: `prepare_commit` (flush caches, log changes, name the offsets) and `post_commit` (write the
@@ -22,7 +22,7 @@ from streamfleet.metrics import Metrics
 from streamfleet.ports import Producer, StoreEngine
 from streamfleet.processor.api import PunctuationType
 from streamfleet.processor.timestamps import FailOnInvalidTimestamp
-from streamfleet.records import NO_TIMESTAMP, ProducerRecord, RawRecord, Record, RecordContext
+from streamfleet.records import NO_TIMESTAMP, ProducerRecord, RawRecord, RecordContext
 from streamfleet.state.api import StateStore
 from streamfleet.state.committed_stores import CommittedStores
 from streamfleet.state.store_caches import StoreCaches
@@ -34,7 +34,7 @@ from streamfleet.task.partition_group import LagOf, PartitionGroup
 from streamfleet.task.phases import TaskPhase, checked_transition, require
 from streamfleet.task.punctuation import PunctuationSchedule
 from streamfleet.task.record_deserializer import RecordDeserializer
-from streamfleet.task.record_queue import RecordQueue, StampedRecord
+from streamfleet.task.record_queue import RecordQueue
 from streamfleet.task.store_engines import StoreEngines
 from streamfleet.task.task_context import TaskContext
 from streamfleet.topology.nodes import ProcessorTopology, SourceNode
@@ -242,29 +242,26 @@ class StreamTask:
         """Whether `process` would take a record now, or waits for an empty partition."""
         return self.phase is TaskPhase.RUNNING and self._group.is_ready(self._clock.now_ms())
 
-    def process(self) -> bool:
-        """Process the next record, if there is one that may be taken now."""
+    def process(self, limit: int = 1) -> int:
+        """Process the next records, if there are some that may be taken now; how many there were. Records of one input that follow
+        each other run as one batch. After an error the records that were taken are not processed and not committed: what the
+        task did since its last commit has to be discarded.
+        """
         require(self.task_id, self.phase, TaskPhase.RUNNING, action="process records")
-        if not self.is_processable():
-            return False
-        taken = self._group.pop()
-        if taken is None:
-            return False
-        queue, record = taken
-        if not record.is_corrupted:
-            self._context.stream_time = self._group.stream_time_ms
-            self._run(queue.source, record)
-        self._next_offsets[queue.partition] = record.raw.offset + 1
-        self._consumed.add(queue.partition)
-        self._has_uncommitted_work = True
-        return True
-
-    def _run(self, source: str, record: StampedRecord) -> None:
-        raw = record.raw
-        self._context.record_context = RecordContext(
-            record.timestamp, raw.offset, raw.partition, raw.topic, raw.headers, raw.key, raw.value
-        )
-        self._program.process(source, Record(record.key, record.value, record.timestamp, raw.headers))
+        group, processed = self._group, 0
+        while processed < limit and group.is_ready(self._clock.now_ms()):
+            taken = group.take(limit - processed)
+            if taken is None:
+                break
+            queue, batch = taken
+            if batch:
+                self._program.process_batch(queue.source, batch)
+                self._context.stream_time = group.stream_time_ms
+            self._next_offsets[queue.partition] = queue.taken_offset + 1
+            self._consumed.add(queue.partition)
+            self._has_uncommitted_work = True
+            processed += len(batch) or 1
+        return processed
 
     def handle_delivery_failure(self, record: ProducerRecord, error: Exception) -> None:
         """A record that the producer had taken did not reach its topic: the production handler decides."""

@@ -173,7 +173,7 @@ class StreamThread(Generic[ReportT, PlanT]):
             self._transition_to(ThreadPhase.ASSIGNED)
 
     def _endure(self, error: StreamsError) -> None:
-        """The broker does not answer. Everything in a step can be done again, so it is, until the time-out of a task."""
+        """The broker does not answer. A step can be done again, so it is, until the time-out of a task."""
         now_ms = self._clock.now_ms()
         if self._away_since_ms is None:
             self._away_since_ms = now_ms
@@ -234,10 +234,15 @@ class StreamThread(Generic[ReportT, PlanT]):
             self._is_resting = False
         with self.counts.timed("poll"):
             self._poll()
-        with self.counts.timed("process"):
-            self._process()
-        with self.counts.timed("punctuate"):
-            self._punctuate()
+        try:
+            with self.counts.timed("process"):
+                self._process()
+            with self.counts.timed("punctuate"):
+                self._punctuate()
+        except BROKER_AWAY:
+            # Records that were taken and are half way through cannot be taken up where they were left.
+            self._go_back()
+            raise
 
     # the group
 
@@ -316,13 +321,11 @@ class StreamThread(Generic[ReportT, PlanT]):
     def _process(self) -> None:
         processed = 0
         for task in self.tasks.running:
-            before, began = processed, time.perf_counter()
-            for _ in range(RECORDS_PER_TURN):
-                if not task.process():
-                    break
-                processed += 1
-            if processed > before:
-                self.counts.add_processed(task.task_id, processed - before, time.perf_counter() - began)
+            began = time.perf_counter()
+            records = task.process(RECORDS_PER_TURN)
+            if records:
+                processed += records
+                self.counts.add_processed(task.task_id, records, time.perf_counter() - began)
         if processed:
             self._failpoints.hit("after_process")
         self.tasks.resume_drained(self._config.buffered_records_per_partition)

@@ -29,10 +29,10 @@ def group_of(environment_with):
     return build
 
 
-def values(group: PartitionGroup) -> list[str]:
+def values(group: PartitionGroup, limit: int = 1) -> list[str]:
     taken = []
-    while (item := group.pop()) is not None:
-        taken.append(item[1].value)
+    while (item := group.take(limit)) is not None:
+        taken += [value for _, _, value in item[1]]
     return taken
 
 
@@ -58,27 +58,31 @@ def test_of_equal_heads_the_partition_that_filled_first_goes_first(group_of, raw
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(st.sampled_from([A, B, C]), st.integers(0, 9)), max_size=30))
-def test_every_record_comes_out_once_and_none_overtakes_a_smaller_head(group_of, raw, arrivals):
-    group = group_of(A, B, C)
+@given(st.lists(st.tuples(st.sampled_from([A, B, C]), st.integers(0, 9)), max_size=30), st.integers(1, 9))
+def test_every_record_comes_out_once_and_none_overtakes_a_smaller_head(group_of, raw, arrivals, limit):
+    group, by_runs = group_of(A, B, C), group_of(A, B, C)
     waiting: dict[TopicPartition, list[tuple[int, str]]] = {partition: [] for partition in (A, B, C)}
+    order = []
     for number, (partition, timestamp) in enumerate(arrivals):
         group.add(partition, [raw(str(number), timestamp)])
+        by_runs.add(partition, [raw(str(number), timestamp)])
         waiting[partition].append((timestamp, str(number)))
-    while (item := group.pop()) is not None:
-        queue, record = item
+    while (item := group.take(1)) is not None:
+        queue, [(context, _, value)] = item
         heads = [line[0][0] for line in waiting.values() if line]
-        assert waiting[queue.partition].pop(0) == (record.timestamp, record.value)
-        assert record.timestamp == min(heads)
+        assert waiting[queue.partition].pop(0) == (context.timestamp, value)
+        assert context.timestamp == min(heads)
+        order.append(value)
     assert not any(waiting.values())
+    assert values(by_runs, limit) == order
 
 
 def test_stream_time_is_the_highest_timestamp_taken(group_of, raw):
     group = group_of(A)
     group.add(A, [raw("x", 5), raw("y", 3)])
     assert group.stream_time_ms == -1
-    group.pop()
-    group.pop()
+    group.take(1)
+    group.take(1)
     assert group.stream_time_ms == 5
 
 
@@ -133,5 +137,5 @@ def test_waiting_begins_anew_after_the_partition_had_data(group_of, raw):
     assert not group.is_ready(0)
     group.add(B, [raw("b", 1)])
     assert group.is_ready(50)
-    group.pop()
+    group.take(1)
     assert [group.is_ready(now_ms) for now_ms in (60, 159, 160)] == [False, False, True]

@@ -11,7 +11,7 @@ from streamfleet.processor.timestamps import (
     TimestampExtractor,
     UsePartitionTimeOnInvalidTimestamp,
 )
-from streamfleet.records import ProducerRecord
+from streamfleet.records import ProducerRecord, RecordContext
 from streamfleet.task.record_deserializer import RecordDeserializer
 from streamfleet.task.record_queue import RecordQueue
 from streamfleet.topology.nodes import SourceNode
@@ -32,22 +32,42 @@ def test_records_come_out_in_offset_order_with_their_timestamps(environment, raw
     queue = queue_of(environment)
     queue.add([raw("a", 5, 0), raw("b", 3, 1)])
     assert len(queue) == 2
-    assert [(r.value, r.timestamp) for r in (queue.pop(), queue.pop())] == [("a", 5), ("b", 3)]
-    assert queue.pop() is None
+    assert [(value, context.timestamp) for context, _, value in queue.take(9)] == [("a", 5), ("b", 3)]
+    assert queue.take(9) == []
+
+
+def test_no_more_than_asked_for_is_taken_and_the_rest_waits(environment, raw):
+    queue = queue_of(environment)
+    queue.add([raw("a", 5, 0), raw("b", 3, 1), raw("c", 4, 2)])
+    assert [value for _, _, value in queue.take(2)] == ["a", "b"]
+    assert (len(queue), queue.taken_offset, queue.head_offset, queue.head_timestamp) == (1, 1, 2, 4)
+
+
+def test_what_follows_the_head_must_be_older_than_the_bound(environment, raw):
+    queue = queue_of(environment)
+    queue.add([raw("a", 9, 0), raw("b", 3, 1), raw("c", 4, 2), raw("d", 1, 3)])
+    assert [value for _, _, value in queue.take(9, before=4)] == ["a", "b"]
+    assert queue.head_offset == 2
+
+
+def test_the_context_of_a_record_says_where_it_came_from(environment, raw):
+    queue = queue_of(environment)
+    queue.add([raw("a", 5, 3)])
+    assert queue.take(1) == [(RecordContext(5, 3, 0, "in", (), b"k", b"a"), "k", "a")]
 
 
 def test_null_keys_and_values_are_not_shown_to_the_serdes(environment, raw):
     queue = queue_of(environment)
     queue.add([raw(None, 1, key=None)])
-    record = queue.pop()
-    assert (record.key, record.value) == (None, None)
+    [(_, key, value)] = queue.take(1)
+    assert (key, value) == (None, None)
 
 
 def test_partition_time_is_the_highest_timestamp_that_was_taken(environment, raw):
     queue = queue_of(environment)
     queue.add([raw("a", 5, 0), raw("b", 9, 1), raw("c", 7, 2)])
     seen = []
-    while queue.pop() is not None:
+    while queue.take(1):
         seen.append(queue.partition_time)
     assert seen == [5, 9, 9]
 
@@ -55,7 +75,7 @@ def test_partition_time_is_the_highest_timestamp_that_was_taken(environment, raw
 def test_extractor_is_given_the_partition_time_of_the_records_before(environment, raw):
     queue = queue_of(environment, UsePartitionTimeOnInvalidTimestamp())
     queue.add([raw("a", 5, 0), raw("b", -1, 1), raw("c", 3, 2), raw("d", -1, 3)])
-    assert [queue.pop().timestamp for _ in range(4)] == [5, 5, 3, 5]
+    assert [context.timestamp for context, _, _ in queue.take(4)] == [5, 5, 3, 5]
 
 
 def test_negative_timestamp_drops_the_record_and_counts_it(environment, raw):
@@ -68,7 +88,7 @@ def test_negative_timestamp_drops_the_record_and_counts_it(environment, raw):
 def test_unreadable_record_is_dropped_and_counted(environment, raw):
     queue = queue_of(environment)
     queue.add([raw("what?", 1, 0), raw("b", 3, 1)])
-    assert queue.pop().value == "b"
+    assert [value for _, _, value in queue.take(9)] == ["b"]
     assert environment.dropped == {("src", "deserialization error"): 1}
 
 
@@ -77,8 +97,18 @@ def test_last_unusable_record_stays_at_the_head_so_that_its_offset_is_committed(
     queue.add([raw("one?", 1, 0), raw("two?", 2, 1)])
     assert len(queue) == 1
     assert (queue.head_offset, queue.head_timestamp) == (1, -1)
-    assert queue.pop().is_corrupted
-    assert queue.partition_time == -1
+    assert queue.take(9) == []
+    assert (queue.partition_time, queue.taken_offset, len(queue)) == (-1, 1, 0)
+
+
+def test_unusable_record_behind_a_good_one_is_taken_by_itself(environment, raw):
+    queue = queue_of(environment)
+    queue.add([raw("a", 1, 0), raw("b?", 2, 1)])
+    assert [value for _, _, value in queue.take(9)] == ["a"]
+    assert (len(queue), queue.taken_offset) == (1, 0)
+    queue.add([raw("c", 3, 2)])
+    assert queue.take(9) == []
+    assert (queue.taken_offset, queue.head_offset) == (1, 2)
 
 
 def test_unreadable_record_fails_the_task_if_the_handler_says_so(environment_with, raw):
@@ -143,6 +173,6 @@ def test_policy_of_a_built_in_extractor_passes_unchanged(environment, raw):
 def test_cleared_queue_forgets_its_time(environment, raw):
     queue = queue_of(environment)
     queue.add([raw("a", 5), raw("b", 6)])
-    queue.pop()
+    queue.take(1)
     queue.clear()
     assert (len(queue), queue.partition_time, queue.head_offset) == (0, -1, None)
