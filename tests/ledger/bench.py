@@ -17,8 +17,16 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException, Producer
 from tests.ledger import topics
-from tests.ledger.app import INPUT, LIMITS, LONG, OUTPUTS, STORES, output_topic
-from tests.ledger.decoding import input_bytes, input_record, output_record, record_id, source_offset, tag
+from tests.ledger.app import ACCOUNTS, INPUT, LIMITS, LONG, OUTPUTS, STORES, TEXT, output_topic
+from tests.ledger.decoding import (
+    has_record_id,
+    input_bytes,
+    input_record,
+    output_record,
+    record_id,
+    source_offset,
+    text_key,
+)
 from tests.ledger.fleet import Fleet
 from tests.ledger.fold import OutputRecord
 from tests.ledger.forwarded import Forwarded, check_complete, check_forwarded
@@ -35,7 +43,15 @@ from tests.ledger.oracle import PER_RECORD, Anomaly, check_at_least_once, check_
 from tests.ledger.result_logs import GROUP_OFFSETS, OUTPUT_SETTINGS, appended_results, commit_history
 from tests.ledger.state_check import changelog_topic, check_dump, check_newest, dump_worker
 from tests.ledger.stints import Appended, Commit, Disturbance, Repeats, check_all_processed, check_repeats
-from tests.ledger.workload import LedgerRecord, LedgerSpec, all_keys, generate, limit_of
+from tests.ledger.workload import (
+    LedgerRecord,
+    LedgerSpec,
+    account_number,
+    account_updates,
+    all_keys,
+    generate,
+    limit_of,
+)
 
 from streamfleet.ids import TopicPartition
 from streamfleet.records import RawRecord
@@ -43,10 +59,16 @@ from streamfleet_devbroker.cluster import Cluster, ClusterSpec
 
 APPLICATION = "ledger"
 REPARTITION = f"{APPLICATION}-by-count-repartition"
+REGISTRATION = f"{APPLICATION}-by-account-subscription-registration-topic"
+RESPONSE = f"{APPLICATION}-by-account-subscription-response-topic"
+FORWARDING = {REPARTITION: "tagg", RESPONSE: "owned"}
+"""Topics between the sub-topologies that carry what follows from the input, with the output that follows from them."""
+ALL_INPUTS = (INPUT, LIMITS, ACCOUNTS, REGISTRATION, REPARTITION, RESPONSE)
 EXACTLY_ONCE = "exactly_once_v2"
 AT_LEAST_ONCE = "at_least_once"
 NODE = 1
 CATCH_UP_SECONDS = 90.0
+ACCOUNTS_SECONDS = 60.0
 
 
 @dataclass
@@ -63,6 +85,8 @@ class Bench:
     compared_stores: int = 0
     """Exactly once: stores on the disks of all workers that were compared with their changelogs."""
     written: list[LedgerRecord] = field(default_factory=list)
+    has_all_accounts: bool = False
+    """Whether the app knew them before the first record was written."""
     _writer: threading.Thread | None = None
     _writer_error: Exception | None = None
 
@@ -73,17 +97,25 @@ class Bench:
     # input
 
     def prepare(self) -> None:
-        """Create the topics, and fill the table of the join: it must be there before the first record that is joined."""
-        topics.create_topics(self.bootstrap, [INPUT, LIMITS], self.spec.partitions)
+        """Create the topics, and fill the tables of the joins: rows must be there before the first record that is joined."""
+        topics.create_topics(self.bootstrap, [INPUT, LIMITS, ACCOUNTS], self.spec.partitions)
         settings = {} if self.guarantee == EXACTLY_ONCE else OUTPUT_SETTINGS
         topics.create_topics(self.bootstrap, map(output_topic, OUTPUTS), self.spec.partitions, settings)
         if self.guarantee != EXACTLY_ONCE:
-            topics.create_topics(self.bootstrap, [REPARTITION], self.spec.partitions, OUTPUT_SETTINGS)
+            topics.create_topics(self.bootstrap, FORWARDING, self.spec.partitions, OUTPUT_SETTINGS)
         producer = self._producer()
+        before = self.spec.base_timestamp - 60_000
         for key in all_keys(self.spec):
-            value = LONG.serialize("", limit_of(key))
-            producer.produce(LIMITS, value, key.encode(), timestamp=self.spec.base_timestamp - 60_000)
+            producer.produce(LIMITS, LONG.serialize("", limit_of(key)), key.encode(), timestamp=before)
+        for account, owner in account_updates(self.spec):
+            producer.produce(ACCOUNTS, TEXT.serialize("", owner), account.encode(), timestamp=before)
         assert producer.flush(30) == 0
+
+    def wait_for_accounts(self, seconds: float = ACCOUNTS_SECONDS) -> None:
+        """Until the app knows who points to which key: then every count of a key is told to all of them, from the first on."""
+        self._wait_until_processed((ACCOUNTS, REGISTRATION), seconds)
+        assert not self.written
+        self.has_all_accounts = True
 
     def write(self, records: Sequence[LedgerRecord], seconds: float = 0.0) -> None:
         """Spread over that time; an absent broker delays it."""
@@ -133,17 +165,20 @@ class Bench:
             self._writer.join(120)
             if self._writer_error is not None:
                 raise self._writer_error
+        self._wait_until_processed(ALL_INPUTS, seconds)
+        return time.monotonic() - started
+
+    def _wait_until_processed(self, names: Sequence[str], seconds: float) -> None:
+        """`names` in the order in which records pass through them."""
         deadline = time.monotonic() + seconds
         left: int | str = "unknown"
         while time.monotonic() < deadline:
             try:
-                left = topics.unprocessed_records(
-                    self.bootstrap, APPLICATION, (INPUT, LIMITS, REPARTITION), self.spec.partitions
-                )
+                left = topics.unprocessed_records(self.bootstrap, APPLICATION, names, self.spec.partitions)
             except (KafkaException, TimeoutError) as error:
                 left = str(error)
             if left == 0:
-                return time.monotonic() - started
+                return
             time.sleep(0.3)
         raise TimeoutError(f"not caught up after {seconds:g} s; left to process: {left}")
 
@@ -169,7 +204,7 @@ class Bench:
         if self.guarantee != EXACTLY_ONCE:
             self.repeats = self._check_repeats(results, {record_id(raw): raw for raw in raw_inputs})
             return anomalies + check_at_least_once(inputs, outputs, keys) + self.repeats.anomalies
-        anomalies += check_exactly_once(inputs, outputs, keys)
+        anomalies += check_exactly_once(inputs, outputs, keys, accounts_first=self.has_all_accounts)
         return anomalies + self._check_state() + self._check_owners()
 
     def outputs(self) -> dict[str, list[OutputRecord]]:
@@ -178,37 +213,42 @@ class Bench:
     def _check_repeats(self, results: Mapping[str, Sequence[RawRecord]], inputs: Mapping[int, RawRecord]) -> Repeats:
         """`inputs` by record id."""
         commits = commit_history(topics.read_topic(self.bootstrap, GROUP_OFFSETS, 1), APPLICATION)
-        repeats = self._check_forwarded(inputs, commits)
-        for output in (*PER_RECORD, "tagg"):
-            source = REPARTITION if output == "tagg" else INPUT
-            offset = source_offset if output == "tagg" else lambda raw: inputs[record_id(raw)].offset
+        repeats = Repeats()
+        sources = dict.fromkeys(PER_RECORD, INPUT) | {output: topic for topic, output in FORWARDING.items()}
+        for output, source in sources.items():
+            offset = source_offset if source in FORWARDING else lambda raw: inputs[record_id(raw)].offset
             for number in range(self.spec.partitions):
                 batches = partition_batches(self._data, output_topic(output), number)
                 mine = [raw for raw in results[output] if raw.partition == number]
                 history = commits.get(TopicPartition(source, number), [])
                 appended = appended_results(mine, batches, offset)
                 repeats += check_repeats(f"{output}-{number}", appended, history, self.disturbances)
-                if output == "tagg":
-                    left = len(partition_records(self._data, REPARTITION, number))
+                if source in FORWARDING:
+                    left = len(partition_records(self._data, source, number))
                     repeats += Repeats(anomalies=check_all_processed(f"{output}-{number}", appended, left))
+        for topic in FORWARDING:
+            repeats += self._check_forwarded(topic, inputs, commits)
         return repeats
 
     def _check_forwarded(
-        self, inputs: Mapping[int, RawRecord], commits: Mapping[TopicPartition, Sequence[Commit]]
+        self, topic: str, inputs: Mapping[int, RawRecord], commits: Mapping[TopicPartition, Sequence[Commit]]
     ) -> Repeats:
         repeats = Repeats()
         everything: list[Forwarded] = []
+        number_of = int if topic == REPARTITION else account_number
         for number in range(self.spec.partitions):
             by_source: dict[int, list[Forwarded]] = defaultdict(list)
-            for raw, producer_id in partition_records(self._data, REPARTITION, number):
+            for raw, producer_id in partition_records(self._data, topic, number):
+                if not has_record_id(raw):
+                    continue  # told when the account became known
                 source = inputs[record_id(raw)]
                 appended = Appended(source.offset, producer_id, raw.timestamp)
-                by_source[source.partition].append(Forwarded(int(tag(raw)), record_id(raw), appended))
+                by_source[source.partition].append(Forwarded(number_of(text_key(raw)), record_id(raw), appended))
             for partition, forwarded in by_source.items():
-                where, history = f"{REPARTITION}-{number} of {partition}", commits[TopicPartition(INPUT, partition)]
+                where, history = f"{topic}-{number} of {partition}", commits[TopicPartition(INPUT, partition)]
                 repeats += check_forwarded(where, forwarded, history, self.disturbances)
                 everything += forwarded
-        return repeats + Repeats(anomalies=check_complete(REPARTITION, inputs, everything))
+        return repeats + Repeats(anomalies=check_complete(topic, inputs, everything))
 
     def _complete(self, inputs: Sequence[LedgerRecord]) -> list[str]:
         """Keys all of whose integers were written: scenarios stop earlier than seeded runs."""
@@ -223,7 +263,7 @@ class Bench:
 
     def _check_state(self) -> list[Anomaly]:
         changelogs: dict[TopicPartition, list[RawRecord]] = {}
-        for store in STORES:
+        for store in (each for each in STORES if each.layout != "memory"):
             topic = changelog_topic(APPLICATION, store.name)
             for number in range(self.spec.partitions):
                 changelogs[TopicPartition(topic, number)] = []
@@ -239,6 +279,11 @@ class Bench:
         for dump in dumps:
             anomalies += check_dump(dump, changelogs[dump.changelog])
         return anomalies
+
+    def records_kept_in_memory(self) -> int:
+        """Of changelogs whose stores are not on disk: what every start has to restore."""
+        stores = [store.name for store in STORES if store.layout == "memory"]
+        return sum(len(self._read(changelog_topic(APPLICATION, name))) for name in stores)
 
     def _check_owners(self) -> list[Anomaly]:
         anomalies: list[Anomaly] = []

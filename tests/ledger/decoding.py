@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tests.ledger.app import LONG, RECORD_ID, SEQUENCE, SOURCE_OFFSET, TEXT, TOTAL, WINDOWED
+from tests.ledger.app import LONG, PAIR, RECORD_ID, SEQUENCE, SOURCE_OFFSET, TEXT, TOTAL, WINDOWED
 from tests.ledger.fold import OutputRecord
 from tests.ledger.workload import LedgerRecord
 
@@ -31,9 +31,20 @@ def input_record(raw: RawRecord) -> LedgerRecord:
 
 
 def output_record(output: str, raw: RawRecord) -> OutputRecord:
+    if output == "paired":
+        return _paired(raw)
     return OutputRecord(
         _key(output, raw.key), _value(output, raw.value), _record_id(output, raw.headers), raw.partition
     )
+
+
+def _paired(raw: RawRecord) -> OutputRecord:
+    """Known by all of it: one input record may have many partners. What has none comes with the id of a later record."""
+    pair = PAIR.deserialize("", raw.value)
+    assert pair is not None
+    sides = pair.left, pair.right
+    follows_from = None if None in sides else _record_id("paired", raw.headers)
+    return OutputRecord((TEXT.deserialize("", raw.key), *sides), sides, follows_from, raw.partition)
 
 
 def record_id(raw: RawRecord) -> int:
@@ -41,13 +52,18 @@ def record_id(raw: RawRecord) -> int:
     return int(dict(raw.headers)[RECORD_ID] or b"")
 
 
+def has_record_id(raw: RawRecord) -> bool:
+    """Not so what follows from a table that was there before the input."""
+    return RECORD_ID in dict(raw.headers)
+
+
 def source_offset(raw: RawRecord) -> int:
-    """Of the repartition record behind a result of `tagg`."""
+    """Of the record of one of the app's own topics behind a result of `tagg` or `owned`."""
     return int(dict(raw.headers)[SOURCE_OFFSET] or b"")
 
 
-def tag(raw: RawRecord) -> str:
-    """Of a record of the repartition topic, or of `tagg`."""
+def text_key(raw: RawRecord) -> str:
+    """A tag or an account, of a record of the app's own topics."""
     return TEXT.deserialize("", raw.key) or ""
 
 
@@ -69,7 +85,7 @@ def _value(output: str, data: bytes | None) -> Any:
 
 def _record_id(output: str, headers: Sequence[tuple[str, bytes | None]]) -> int | None:
     """Where a result follows from many records, the id that came with it is that of the record that made it visible."""
-    if output in ("tagg", "window-closed"):
+    if output in ("tagg", "window-closed", "window-final"):
         return None
     found = dict(headers).get(RECORD_ID)
     return None if found is None else int(found)

@@ -11,10 +11,21 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.ledger.workload import GRACE_MS, WINDOW_MS, LedgerRecord, limit_of
+from tests.ledger.workload import (
+    GRACE_MS,
+    PAIR_REACH_MS,
+    WINDOW_MS,
+    LedgerRecord,
+    accounts_of,
+    is_left,
+    is_right,
+    limit_of,
+)
 
 WindowKey = tuple[str, int]
 """A key and the start of its window."""
+PairKey = tuple[str, int | None, int | None]
+"""A key and two of its integers; None: the other has no partner."""
 
 
 @dataclass(frozen=True)
@@ -32,24 +43,32 @@ Sequences = dict[Hashable, list[OutputRecord]]
 
 
 def expected_outputs(records: Iterable[LedgerRecord]) -> dict[str, Sequences]:
-    """By output. `tagg` is not among them: it mixes partitions, see `expected_tags`."""
+    """By output. `tagg` is not among them: it mixes partitions, see `expected_tags`. Nor is `owned`: see `expected_owned`."""
     by_partition: dict[int, list[LedgerRecord]] = defaultdict(list)
     for record in records:
         by_partition[record.partition].append(record)
     outputs: dict[str, Sequences] = defaultdict(lambda: defaultdict(list))
     for partition in by_partition.values():
         _fold_partition(partition, outputs)
+        _pair_partition(partition, outputs["paired"])
     return outputs
 
 
 def group_of(output: str, record: OutputRecord) -> Hashable:
     """With which other records a result has an order."""
-    return record.key[0] if output.startswith("window") and isinstance(record.key, tuple) else record.partition
+    if not isinstance(record.key, tuple):
+        return record.partition
+    if output == "paired" and None not in record.key:
+        return (
+            record.partition
+        )  # given when the second of the two comes; one without partner is, when its time has passed
+    return record.key[0]
 
 
 def _fold_partition(records: list[LedgerRecord], outputs: dict[str, Sequences]) -> None:
     seen: dict[str, list[int]] = defaultdict(list)
     windows: dict[WindowKey, int] = {}
+    sums: dict[WindowKey, int] = defaultdict(int)
     latest = 0
 
     def put(output: str, record: LedgerRecord, value: Any, key: WindowKey | None = None) -> None:
@@ -69,11 +88,45 @@ def _fold_partition(records: list[LedgerRecord], outputs: dict[str, Sequences]) 
         window = record.key, record.timestamp - record.timestamp % WINDOW_MS
         windows[window] = min(record.value, windows.get(window, record.value))
         put("window-min", record, windows[window], window)
+        sums[window] += record.value
         latest = max(latest, record.timestamp)
     for (key, start), least in sorted(windows.items(), key=lambda entry: entry[0][1]):
         if start + WINDOW_MS + GRACE_MS <= latest:
-            closed = OutputRecord((key, start), least, None, records[0].partition)
-            outputs["window-closed"][key].append(closed)
+            for output, value in (("window-closed", least), ("window-final", sums[key, start])):
+                outputs[output][key].append(OutputRecord((key, start), value, None, records[0].partition))
+
+
+def _pair_partition(records: list[LedgerRecord], paired: Sequences) -> None:
+    """Every record of one side with all of the other side that came before it and are near; then those that had none."""
+    lefts, rights = ([each for each in records if belongs(each.value)] for belongs in (is_left, is_right))
+    latest = max((each.timestamp for each in lefts + rights), default=0)
+    place = {record.record_id: number for number, record in enumerate(records)}
+    alone = {each.record_id: each for each in lefts + rights}
+    found = []
+    for left in lefts:
+        for right in rights:
+            if left.key == right.key and abs(left.timestamp - right.timestamp) <= PAIR_REACH_MS:
+                earlier, later = sorted((left, right), key=lambda each: place[each.record_id])
+                found.append((place[later.record_id], earlier.timestamp, left, right, later))
+                alone.pop(left.record_id, None)
+                alone.pop(right.record_id, None)
+    for _, _, left, right, later in sorted(found, key=lambda one: one[:2]):
+        _put_pair(paired, (left.key, left.value, right.value), later.record_id, left.partition)
+    for each in sorted(alone.values(), key=lambda one: one.timestamp):
+        if each.timestamp + PAIR_REACH_MS + GRACE_MS < latest:
+            sides = (each.value, None) if is_left(each.value) else (None, each.value)
+            _put_pair(paired, (each.key, *sides), None, each.partition)
+
+
+def _put_pair(paired: Sequences, pair: PairKey, record_id: int | None, partition: int) -> None:
+    result = OutputRecord(pair, pair[1:], record_id, partition)
+    paired[group_of("paired", result)].append(result)
+
+
+def expected_owned(records: Iterable[LedgerRecord]) -> Mapping[str, int]:
+    """By account: up to which count it is told those of its key, one after the other."""
+    counts = Counter(record.key for record in records)
+    return {account: count for key, count in counts.items() for account in accounts_of(key)}
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """At least once, between the sub-topologies: is everything there that the first must pass on, and is every repeat explained?
 
-Pure; called by the checker with the records of the repartition topic, as they lie in the broker's log. For each input record the
-first sub-topology forwards the tag it leaves and the tag it enters. They go to any partitions, and mix there with those of other
-tasks. So a partition of the repartition topic has only some of an input partition's, and what stints.py says about beginnings
-holds in one direction:
+Pure; called by the checker with the records of a topic between them, as they lie in the broker's log. For each input record the
+first sub-topology forwards two: to the repartition topic the tag it leaves and the tag it enters, and as answers of the foreign-key
+join one for each account of its key. They go to any partitions, and mix there with those of other tasks. So a partition of such a
+topic has only some of an input partition's, and what stints.py says about beginnings holds in one direction:
 
-    lost                no attempt at a record forwarded both of its tags
+    lost                no attempt at a record forwarded both
     resumed elsewhere   a run begins before the offset that was committed when it began
     needless repeat     a run begins before the end of another one, and no fault lies between the two
 
@@ -33,9 +33,10 @@ from tests.ledger.stints import (
 
 @dataclass(frozen=True)
 class Forwarded:
-    """A record of the repartition topic."""
+    """A record of a topic between the sub-topologies."""
 
     tag: int
+    """Or the number of an account. The second that a record forwards has the next number."""
     record_id: int
     """Of the input record it follows from."""
     appended: Appended
@@ -43,7 +44,7 @@ class Forwarded:
 
 
 def check_complete(where: str, record_ids: Iterable[int], forwarded: Iterable[Forwarded]) -> list[Anomaly]:
-    """`forwarded` of all partitions. Counts go up by one: a record leaves the tag before the one it enters."""
+    """`forwarded` of all partitions. Numbers go up by one: a record leaves the tag before the one it enters."""
     tags: dict[int, set[tuple[int, int]]] = defaultdict(set)
     for each in forwarded:
         tags[each.record_id].add((each.appended.producer_id, each.tag))
@@ -83,7 +84,7 @@ def _runs(forwarded: Iterable[Forwarded]) -> list[Stint]:
 
 
 def _goes_back(run: Sequence[Forwarded], later: Forwarded) -> bool:
-    """The two tags of one record may follow each other here, the same tag may not."""
+    """The two that follow from one record may be here one after the other, the same may not."""
     last = run[-1]
     if later.record_id == last.record_id:
         return later.tag <= last.tag

@@ -18,8 +18,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.ledger.app import NEVER_COUNTED
-from tests.ledger.fold import OutputRecord, Sequences, TagHistory, expected_outputs, expected_tags, group_of
-from tests.ledger.workload import ClosedForm, LedgerRecord, closed_form
+from tests.ledger.fold import (
+    OutputRecord,
+    Sequences,
+    TagHistory,
+    expected_outputs,
+    expected_owned,
+    expected_tags,
+    group_of,
+)
+from tests.ledger.workload import CLOSED_ACCOUNT, ClosedForm, LedgerRecord, accounts_of, closed_form, has_moved
 
 SHOWN = 5
 CLOSED_FORMS = ("min", "max", "sum", "count", "avg")
@@ -38,22 +46,34 @@ class Anomaly:
 
 
 def check_exactly_once(
-    inputs: Sequence[LedgerRecord], outputs: Mapping[str, Sequence[OutputRecord]], keys: Iterable[str]
+    inputs: Sequence[LedgerRecord],
+    outputs: Mapping[str, Sequence[OutputRecord]],
+    keys: Iterable[str],
+    *,
+    accounts_first: bool = True,
 ) -> list[Anomaly]:
-    """`outputs` has the records of each output topic, in order per partition."""
+    """`outputs` has the records of each output topic, in order per partition. `accounts_first`: all accounts were known when the
+    first record came; if not, an account is told its key's counts from some count on.
+    """
     anomalies: list[Anomaly] = []
     expected = expected_outputs(inputs)
     for output, sequences in expected.items():
         anomalies += compare_sequences(output, sequences, _grouped(output, outputs[output]))
     anomalies += check_tags(expected_tags(inputs), outputs["tagg"])
+    anomalies += check_owned(expected_owned(inputs), outputs["owned"], from_one=accounts_first)
     return anomalies + check_closed_forms(outputs, keys)
 
 
 def check_at_least_once(
     inputs: Sequence[LedgerRecord], outputs: Mapping[str, Sequence[OutputRecord]], keys: Iterable[str]
 ) -> list[Anomaly]:
-    """Nothing lost; results that repetition does not change are right. What may be repeated: stints.py."""
-    anomalies: list[Anomaly] = []
+    """Nothing lost; results that repetition does not change are right. What may be repeated: stints.py.
+
+    Pairs, and what has no partner, are all there, and there is nothing else. The last sum of a window is the fold's, or more. Every
+    account has been told of every record of its key.
+    """
+    anomalies = _check_repeatable_pairs(inputs, outputs["paired"]) + _check_final_sums(inputs, outputs["window-final"])
+    anomalies += _check_told(inputs, outputs["owned"])
     all_ids = {record.record_id for record in inputs}
     for output in PER_RECORD:
         missing = sorted(all_ids - {record.record_id for record in outputs[output]})
@@ -132,6 +152,70 @@ def _check_never_counted(expected: Mapping[str, TagHistory], values: list[Any]) 
         kind = "lost" if len(values) < keys else "duplicate"
         anomalies.append(Anomaly(kind, where, f"left {len(values)} times, must be {keys}"))
     return anomalies
+
+
+def check_owned(expected: Mapping[str, int], found: Iterable[OutputRecord], *, from_one: bool) -> list[Anomaly]:
+    """Every account is told the counts of its key one after the other, each once. One that came to its key from another is told
+    first that there is none yet; one that was closed is told nothing else.
+    """
+    histories: dict[Hashable, list[Any]] = {}
+    for record in found:
+        histories.setdefault(record.key, []).append(record.value)
+    anomalies = []
+    for account in {*expected, *histories, CLOSED_ACCOUNT}:
+        values, last = histories.get(account, []), expected.get(str(account), 0)
+        wanted: list[int | None] = [*([None] if has_moved(str(account)) else []), *range(1, last + 1)]
+        if not from_one and has_moved(str(account)):
+            values, wanted = values[-1:], wanted[-1:]  # who knows what the other key told it
+        elif not from_one and values:
+            wanted = wanted[values[0] - 1 :]
+        if values != wanted:
+            anomalies.append(Anomaly(_difference(values, wanted), f"owned[{account}]", _beside(values, wanted)))
+    return sorted(anomalies, key=str)
+
+
+def _difference(values: list[int | None], wanted: list[int | None]) -> str:
+    there, must = Counter(values), Counter(wanted)
+    if must - there:
+        return "lost"
+    if any(value in must for value in there - must):
+        return "duplicate"
+    return "phantom" if there - must else "out of order"
+
+
+def _beside(values: list[int | None], wanted: list[int | None]) -> str:
+    at = next((n for n, pair in enumerate(zip(values, wanted, strict=False)) if pair[0] != pair[1]), len(values))
+    before = values[max(0, at - SHOWN) : at]
+    return f"told {values[at : at + SHOWN]} after {before}, must be {wanted[at : at + SHOWN]}, in all {len(wanted)}"
+
+
+def _check_repeatable_pairs(inputs: Sequence[LedgerRecord], found: Iterable[OutputRecord]) -> list[Anomaly]:
+    wanted = {record.key for sequence in expected_outputs(inputs)["paired"].values() for record in sequence}
+    there = {record.key for record in found}
+    return [
+        Anomaly(kind, "paired", f"{len(pairs)}: {sorted(pairs, key=str)[:SHOWN]}")
+        for kind, pairs in (("lost", wanted - there), ("phantom", there - wanted))
+        if pairs
+    ]
+
+
+def _check_final_sums(inputs: Sequence[LedgerRecord], found: Iterable[OutputRecord]) -> list[Anomaly]:
+    last = {record.key: record.value for record in found}
+    wanted = {record.key: record for records in expected_outputs(inputs)["window-final"].values() for record in records}
+    anomalies = [Anomaly("phantom", "window-final", f"{window}") for window in last.keys() - wanted.keys()]
+    for window, record in wanted.items():
+        if window not in last:
+            anomalies.append(Anomaly("lost", "window-final", f"{window}"))
+        elif last[window] < record.value:
+            anomalies.append(Anomaly("wrong value", "window-final", f"{window}: {last[window]} < {record.value}"))
+    return sorted(anomalies, key=str)
+
+
+def _check_told(inputs: Iterable[LedgerRecord], found: Iterable[OutputRecord]) -> list[Anomaly]:
+    told = {(record.key, record.record_id) for record in found}
+    must = {(account, record.record_id) for record in inputs for account in accounts_of(record.key)}
+    missing = sorted(must - told, key=str)
+    return [Anomaly("lost", "owned", f"{len(missing)}: {missing[:SHOWN]}")] if missing else []
 
 
 def check_closed_forms(outputs: Mapping[str, Sequence[OutputRecord]], keys: Iterable[str]) -> list[Anomaly]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.ledger.app import SUB_TOPOLOGIES
 from tests.ledger.bench import AT_LEAST_ONCE, EXACTLY_ONCE, open_bench
 from tests.ledger.figures import copy_figures, recovery_figures
 from tests.ledger.nemesis import KINDS, Fault, Kind, draw_schedule, play
@@ -53,9 +54,10 @@ def run_schedule(
         began = time.time()
         for _ in range(WORKERS):
             bench.fleet.add().start()
-        tasks = bench.spec.partitions * 2
+        tasks = bench.spec.partitions * SUB_TOPOLOGIES
         bench.fleet.wait_for_event("task running", count=tasks, since=began, seconds=START_SECONDS)
         say(f"{tasks} tasks running after {time.time() - began:.1f} s")
+        bench.wait_for_accounts()
         bench.write_in_background(seconds * 0.9)
         played = play(bench, faults, seconds, say)
         healed = time.monotonic()

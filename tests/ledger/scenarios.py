@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from tests.ledger.app import SUB_TOPOLOGIES
 from tests.ledger.bench import AT_LEAST_ONCE, EXACTLY_ONCE, Bench, open_bench
 from tests.ledger.fleet import Worker
 from tests.ledger.oracle import Anomaly
@@ -91,9 +92,12 @@ def start_fleet(bench: Bench, scenario: Scenario) -> Worker:
     victim.start(*failpoints)
     for _ in range(scenario.peers):
         bench.fleet.add().start()
-    bench.fleet.wait_for_event("task running", count=bench.spec.partitions * 2, since=began, seconds=START_SECONDS)
+    bench.fleet.wait_for_event(
+        "task running", count=bench.spec.partitions * SUB_TOPOLOGIES, since=began, seconds=START_SECONDS
+    )
     if scenario.peers:
         time.sleep(3)  # tasks move to the later members in a second rebalance
+    bench.wait_for_accounts()
     return victim
 
 

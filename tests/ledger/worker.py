@@ -53,6 +53,7 @@ def config(options: argparse.Namespace) -> sf.StreamsConfig:
         "processing.guarantee": options.guarantee,
         "statestore.cache.max.bytes": 0,
         "__emit.interval.ms.kstreams.windowed.aggregation__": 0,
+        "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": 0,
         "commit.interval.ms": 100,
         "poll.ms": 20,
         "transaction.timeout.ms": 10_000,

@@ -21,6 +21,18 @@ WINDOW_MS = 50 * STEP_MS
 GRACE_MS = WINDOW_MS
 """More than the shuffle can displace: 2 x SHUFFLE_DISTANCE x STEP_MS. No record is ever late."""
 FIRST_FLUSH_KEY = 900_000
+PAIR_PERIOD = 50
+LEFT_PLACES = frozenset({0, 2, 4, 6, 8, 25, 26, 27})
+RIGHT_PLACES = frozenset({1, 3, 5, 7, 9, 38, 39})
+"""Of every PAIR_PERIOD integers of a key, by their remainder, those are in the left and in the right stream of the stream-stream
+join: 0 to 9 find partners, 25 to 27 and 38, 39 have none within reach.
+"""
+PAIR_REACH_MS = SHUFFLE_DISTANCE * STEP_MS
+"""How far apart partners may be. As much as the shuffle displaces a record: one whose reach has passed before it comes would be
+said at once to have no partner, also while one can still come.
+"""
+ACCOUNTS_PER_KEY = 2
+CLOSED_ACCOUNT = "closed/1"
 
 
 @dataclass(frozen=True)
@@ -69,6 +81,41 @@ def closed_form(key: str) -> ClosedForm:
 def limit_of(key: str) -> int:
     """What the table of the stream-table join says about a key."""
     return closed_form(key).maximum
+
+
+def is_left(value: int) -> bool:
+    """Flush records are, too: their time closes what waits."""
+    return value % PAIR_PERIOD in LEFT_PLACES or value >= FIRST_FLUSH_KEY
+
+
+def is_right(value: int) -> bool:
+    return value % PAIR_PERIOD in RIGHT_PLACES and value < FIRST_FLUSH_KEY
+
+
+def accounts_of(key: str) -> list[str]:
+    """Rows of the table that point to this key: the primary side of the foreign-key join."""
+    return [f"{key}/{number}" for number in range(ACCOUNTS_PER_KEY)]
+
+
+def account_number(account: str) -> int:
+    return int(account.rpartition("/")[2])
+
+
+def has_moved(account: str) -> bool:
+    """Whether it does not point any more to where it did first."""
+    return account_number(account) == ACCOUNTS_PER_KEY - 1
+
+
+def account_updates(spec: LedgerSpec) -> Iterator[tuple[str, str | None]]:
+    """The table, as it is written: the last account of each key points to another key first, and one that is opened is closed."""
+    keys = all_keys(spec)
+    for key, neighbour in zip(keys, [*keys[1:], keys[0]], strict=True):
+        *others, last = accounts_of(key)
+        yield last, neighbour
+        yield from ((account, key) for account in others)
+        yield last, key
+    yield CLOSED_ACCOUNT, keys[0]
+    yield CLOSED_ACCOUNT, None
 
 
 def ordinary_keys(spec: LedgerSpec) -> list[str]:

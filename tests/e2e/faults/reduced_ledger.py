@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.ledger.app import SUB_TOPOLOGIES
 from tests.ledger.bench import EXACTLY_ONCE, Bench, open_bench
 from tests.ledger.fleet import Worker
 from tests.ledger.workload import LedgerRecord, LedgerSpec, generate
 
 PARTITIONS = 2
-TASKS = 2 * PARTITIONS
-"""Two sub-topologies: one reads the input, one the repartition topic."""
+TASKS = SUB_TOPOLOGIES * PARTITIONS
+"""One sub-topology reads the input, the others what it passes on."""
 START_SECONDS = 45.0
 FAULT_SECONDS = 45.0
 FEW_RECORDS = 6
@@ -101,7 +102,7 @@ def ends_with(worker: Worker, status: int, seconds: float = FAULT_SECONDS) -> No
 
 
 def runs_an_input(worker: Worker, since: float = 0.0) -> bool:
-    """Whether it was given a task that reads the input; those of the second sub-topology read what the first one writes."""
+    """Whether it was given a task that reads the input; those of other sub-topologies read what the first one writes."""
     return any(event["task"].startswith("0_") for event in events_of(worker, "task running", since))
 
 

@@ -4,11 +4,21 @@ import dataclasses
 import random
 
 import pytest
-from tests.ledger.app import INPUT, LIMITS, LONG, OUTPUTS, TEXT, output_topic, topology
+from tests.ledger.app import ACCOUNTS, INPUT, LIMITS, LONG, OUTPUTS, TEXT, output_topic, topology
 from tests.ledger.decoding import input_bytes, output_record
 from tests.ledger.fold import OutputRecord, TagHistory
-from tests.ledger.oracle import check_at_least_once, check_exactly_once, check_tags
-from tests.ledger.workload import LedgerSpec, all_keys, closed_form, flush_keys, generate, limit_of, ordinary_keys
+from tests.ledger.oracle import check_at_least_once, check_exactly_once, check_owned, check_tags
+from tests.ledger.workload import (
+    CLOSED_ACCOUNT,
+    LedgerSpec,
+    account_updates,
+    all_keys,
+    closed_form,
+    flush_keys,
+    generate,
+    limit_of,
+    ordinary_keys,
+)
 
 import streamfleet as sf
 from streamfleet.records import RawRecord
@@ -32,6 +42,9 @@ def app_outputs(inputs, tmp_path_factory):
         limits = driver.input_topic(LIMITS, TEXT, LONG)
         for key in all_keys(SPEC):
             limits.pipe(key, limit_of(key), SPEC.base_timestamp - 1)
+        accounts = driver.input_topic(ACCOUNTS, TEXT, TEXT)
+        for account, owner in account_updates(SPEC):
+            accounts.pipe(account, owner, SPEC.base_timestamp - 1)
         for record in inputs:
             key, value, headers = input_bytes(record)
             driver.pipe_raw(INPUT, key, value, record.timestamp, tuple(headers))
@@ -92,10 +105,12 @@ def test_two_records_in_the_wrong_order_are_found(inputs, outputs, name):
 
 
 def _ordered(name, one, other):
+    if name in ("owned", "paired"):
+        return one.key == other.key if name == "owned" else None not in one.key + other.key
     return not name.startswith("window") or one.key[0] == other.key[0]
 
 
-@pytest.mark.parametrize("name", ["sum", "count", "avg", "joined", "min", "window-closed"])
+@pytest.mark.parametrize("name", ["sum", "count", "avg", "joined", "min", "window-closed", "window-final"])
 def test_a_wrong_value_is_found(inputs, outputs, name):
     broken = outputs[name][11]
     value = (0, 0) if name == "avg" else broken.value + 1
@@ -125,6 +140,65 @@ def test_at_least_once_allows_repeats_but_no_loss(inputs, outputs):
     assert check_at_least_once(inputs, outputs, all_keys(SPEC)) == []
     outputs["echo"] = outputs["echo"][1:-5]
     assert "lost" in {a.kind for a in check_at_least_once(inputs, outputs, all_keys(SPEC))}
+
+
+@pytest.mark.parametrize("name", ["paired", "window-final", "owned"])
+def test_at_least_once_finds_one_lost_result_of_joins_and_suppression(inputs, outputs, name):
+    del outputs[name][len(outputs[name]) // 2]
+    assert "lost" in {a.kind for a in check_at_least_once(inputs, outputs, all_keys(SPEC))}
+
+
+def test_at_least_once_finds_a_record_said_to_be_alone_that_has_a_partner(inputs, outputs):
+    pair = next(record for record in outputs["paired"] if None not in record.key)
+    key, left, _ = pair.key
+    outputs["paired"].append(OutputRecord((key, left, None), (left, None), None, 0))
+    assert "phantom" in {a.kind for a in check_at_least_once(inputs, outputs, all_keys(SPEC))}
+
+
+def test_at_least_once_finds_a_final_sum_without_some_of_its_records(inputs, outputs):
+    final = outputs["window-final"][3]
+    outputs["window-final"][3] = dataclasses.replace(final, value=final.value - 1)
+    assert "wrong value" in {a.kind for a in check_at_least_once(inputs, outputs, all_keys(SPEC))}
+
+
+def test_the_input_has_pairs_and_records_alone_of_both_sides(outputs):
+    pairs = [record.value for record in outputs["paired"]]
+    assert len([1 for left, right in pairs if left and right]) > 100
+    assert {value % 50 for value, right in pairs if right is None} == {25, 26, 27}
+    assert {value % 50 for left, value in pairs if left is None} == {38, 39}
+
+
+COUNTS = [OutputRecord("1-3/0", value, None, 0) for value in (1, 2, 3)]
+CLOSED = [OutputRecord(CLOSED_ACCOUNT, None, None, 0)]
+
+
+@pytest.mark.parametrize(
+    ("found", "kind"),
+    [
+        (COUNTS[1:], "lost"),
+        (COUNTS[:2], "lost"),
+        ([COUNTS[0], COUNTS[2], COUNTS[1]], "out of order"),
+        ([*COUNTS, COUNTS[2]], "duplicate"),
+        ([*COUNTS, dataclasses.replace(COUNTS[0], value=4)], "phantom"),
+        ([*COUNTS, dataclasses.replace(COUNTS[0], value=None)], "phantom"),
+    ],
+)
+def test_an_account_is_told_every_count_once_and_in_order(found, kind):
+    assert check_owned({"1-3/0": 3}, COUNTS + CLOSED, from_one=True) == []
+    assert [a.kind for a in check_owned({"1-3/0": 3}, found + CLOSED, from_one=True)] == [kind]
+
+
+def test_an_account_that_came_late_is_told_every_count_from_some_count_on():
+    assert check_owned({"1-3/0": 3}, COUNTS[1:] + CLOSED, from_one=False) == []
+    assert check_owned({"1-3/0": 3}, COUNTS[1:2] + CLOSED, from_one=False) != []
+    assert check_owned({"1-3/0": 3}, [COUNTS[0], COUNTS[2], *CLOSED], from_one=False) != []
+
+
+def test_an_account_that_moved_is_told_once_that_there_is_nothing_yet():
+    moved = [dataclasses.replace(record, key="1-3/1") for record in COUNTS]
+    nothing = dataclasses.replace(moved[0], value=None)
+    assert check_owned({"1-3/1": 3}, [nothing, *moved, *CLOSED], from_one=True) == []
+    assert [a.kind for a in check_owned({"1-3/1": 3}, [*moved, *CLOSED], from_one=True)] == ["lost"]
 
 
 def test_steps_of_two_are_no_history_of_a_count():

@@ -47,6 +47,24 @@ def test_a_missing_a_surplus_and_another_row_are_found(rows):
     assert [anomaly.kind for anomaly in check_dump(dump(4, rows), CHANGELOG)] == ["store differs from changelog"]
 
 
+def test_rows_without_timestamp_are_compared_without_it():
+    plain = LedgerStore("sum", is_timestamped=False)
+    assert check_dump(StoreDump("worker", plain, LOG, 1, {b"a": b"1", b"b": b"2"}), CHANGELOG) == []
+    assert check_dump(StoreDump("worker", plain, LOG, 1, {b"a": row(b"1"), b"b": b"2"}), CHANGELOG) != []
+
+
+def windowed(start):
+    return b"k" + start.to_bytes(8, "big") + bytes(4)
+
+
+@pytest.mark.parametrize(("starts", "is_right"), [((10, 95, 100), True), ((95, 100), True), ((10, 100), False)])
+def test_rows_past_their_retention_may_be_there_or_not_others_must(starts, is_right):
+    log = [logged(n, windowed(start), b"1") for n, start in enumerate((10, 95, 100))]
+    store = LedgerStore("sum", "window", retention_ms=10)
+    found = check_dump(StoreDump("worker", store, LOG, 2, {windowed(start): row(b"1") for start in starts}), log)
+    assert (found == []) is is_right
+
+
 def test_the_newest_store_must_have_the_last_record():
     assert check_newest([dump(1, {}), dump(4, {})], {LOG: CHANGELOG}) == []
     assert [a.kind for a in check_newest([dump(3, {})], {LOG: CHANGELOG})] == ["store lacks changelog records"]
