@@ -1,6 +1,6 @@
 """`make up` and `make down`: the whole product on this machine, and nothing left of it afterwards.
 
-    up      a broker, three apps that feed one another, their load, the server with its console; waits until all of it runs
+    up      a broker, three apps that feed one another, their load, the server with its console, Dagster; waits until all runs
     down    stops all of it and deletes what it wrote
     load    more orders for the apps, until time is up
 
@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from examples.demo import load
+from examples.demo.dagster_up import NotLoadedError
 from examples.demo.fleet_up import Demonstration, NotUpError
 from streamfleet_devbroker import BrokerError
 from streamfleet_platform import FleetError
@@ -32,13 +33,18 @@ def up(directory: Path) -> None:
     bootstrap_servers = demonstration.broker()
     demonstration.load(bootstrap_servers)
     say("starting the server")
-    server, link = demonstration.server(bootstrap_servers, {})
+    dagster = demonstration.dagster
+    server, link = demonstration.server(bootstrap_servers, {"dagster": dagster.url})
     token = link.rpartition("#token=")[2]
     say("applying the definitions")
+    demonstration.apply(server, token)
+    say("starting Dagster")
+    demonstration.start_dagster(server)
     apps = demonstration.apps(server, token)
+    dagster.wait_until_loaded()
     show(apps)
     console.print(
-        f"\n  console  [bold]{link}[/bold]\n  API      [bold]{server}/docs[/bold]\n"
+        f"\n  console  [bold]{link}[/bold]\n  Dagster  [bold]{dagster.url}[/bold]\n  API      [bold]{server}/docs[/bold]\n"
         f"  broker   [bold]{bootstrap_servers}[/bold]\n  stop     make down\n",
         soft_wrap=True,
     )
@@ -55,7 +61,8 @@ def up(directory: Path) -> None:
 
 def down(directory: Path) -> None:
     Demonstration(directory, say).down()
-    shutil.rmtree(directory, ignore_errors=True)
+    if directory.exists():
+        shutil.rmtree(directory)
     say("nothing is left")
 
 
@@ -94,7 +101,7 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         commands[arguments[0]](Path(arguments[1]).resolve() if len(arguments) == 2 else DIRECTORY)
-    except (BrokerError, FleetError, NotUpError) as error:
+    except (BrokerError, FleetError, NotLoadedError, NotUpError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0

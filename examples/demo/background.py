@@ -5,10 +5,12 @@ It is known by its number and its start time together, so that a number that was
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +35,7 @@ class Background:
         return is_same(self._who())
 
     def start(self, command: Sequence[str], *, cwd: Path, environment: dict[str, str]) -> None:
-        with self.log.open("ab") as log:
+        with self.log.open("ab") as log, _interruptible():
             process = subprocess.Popen(  # noqa: S603 our own command
                 list(command),
                 stdin=subprocess.DEVNULL,
@@ -47,14 +49,17 @@ class Background:
         process.returncode = 0  # it is meant to outlive us: no exit code will be asked for
 
     def stop(self) -> bool:
-        """Whether there was one."""
+        """Whether there was one. Its children end with it: they are of its group."""
         who = self._who()
-        if not send_signal(who, signal.SIGTERM):
+        if who is None or not send_signal(who, signal.SIGTERM):
             return False
-        deadline = time.monotonic() + STOP_SECONDS
-        while is_same(who):
-            if time.monotonic() > deadline:
-                send_signal(who, signal.SIGKILL, group=True)
+        deadline, group = time.monotonic() + STOP_SECONDS, int(str(who["pid"]))
+        while is_same(who) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        # what has members keeps its number, so the group cannot be somebody else's
+        while members(group):
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
             time.sleep(0.1)
         self._record.unlink(missing_ok=True)
         return True
@@ -65,3 +70,26 @@ class Background:
 
     def _who(self) -> dict[str, object] | None:
         return read_json(self._record)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """A shell starts its background jobs deaf to SIGINT, and that is inherited. Dagster treats SIGTERM as it finds SIGINT, and
+    could only be killed.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def members(group: int) -> list[int]:
+    """Processes of a group that have not ended."""
+    told = subprocess.run(["ps", "-A", "-o", "pid=,pgid=,stat="], capture_output=True, text=True, check=True).stdout  # noqa: S607
+    rows = [line.split(None, 2) for line in told.splitlines()]
+    return [int(pid) for pid, of, state in rows if int(of) == group and not state.startswith("Z")]

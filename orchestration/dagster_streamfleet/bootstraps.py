@@ -9,11 +9,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from dagster import Config, Failure, OpExecutionContext, in_process_executor, job, op
+from dagster import Config, Failure, OpExecutionContext, op
 from pydantic import Field
 
 from dagster_streamfleet.child_job import Engine, command
 from dagster_streamfleet.resource import StreamfleetResource
+from dagster_streamfleet.verbs import job_of
 from streamfleet_platform import FleetClient
 from streamfleet_platform.views import BootstrapRunView
 
@@ -52,6 +53,4 @@ def _driven(context: OpExecutionContext, client: FleetClient, run: BootstrapRunV
     return run
 
 
-@job(name="bootstrap", executor_def=in_process_executor, description="Builds an app's state from data at rest.")
-def bootstrap_job() -> None:
-    bootstrap_op()
+bootstrap_job = job_of(bootstrap_op, "Builds an app's state from data at rest.")

@@ -62,12 +62,21 @@ def audit(
 
 
 @app.command()
-def bootstrap(spec: Spec, engine: Engine = EngineName.SPARK_LOCAL) -> None:
+def bootstrap(
+    spec: Spec,
+    engine: Engine = EngineName.SPARK_LOCAL,
+    is_abort: Annotated[
+        bool, typer.Option("--abort", help="put the group's offsets back to where they were before this run")
+    ] = False,
+) -> None:
     """Build an app's state from data at rest: store files, a full changelog, and a manifest that workers check."""
-    from streamfleet_jobs.bootstrap.job import run
+    from streamfleet_jobs.bootstrap.job import abort, run
 
     with _told_errors():
-        run(spec, engine, to_stderr)
+        if is_abort:
+            abort(spec, to_stderr)
+        else:
+            run(spec, engine, to_stderr)
 
 
 class _told_errors:  # noqa: N801 -- reads as a statement

@@ -235,9 +235,17 @@ class FleetClient:
         return self._get("/v1/findings", list[views.FindingView], **given)
 
     def start_bootstrap(
-        self, app: str, name: str, *, engine: str = "spark-local", intent_id: str | None = None
+        self,
+        app: str,
+        name: str,
+        *,
+        engine: str = "spark-local",
+        start: bool = False,
+        abort: bool = False,
+        intent_id: str | None = None,
     ) -> views.BootstrapRunView:
-        body = {"name": name, "engine": engine}
+        """A new run, or a new attempt of the one under way, whose spec is the job's to work on."""
+        body = {"name": name, "engine": engine, "start": start, "abort": abort}
         return self._post(f"/v1/apps/{app}/bootstraps", views.BootstrapRunView, body, intent_id)
 
     def move_bootstrap(

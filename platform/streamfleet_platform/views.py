@@ -446,13 +446,17 @@ class BootstrapStart(Request):
 
     name: str
     engine: Literal["local", "spark-local", "spark-connect"] = "spark-local"
+    start: bool = False
+    """Start the app on its new state when it is published."""
+    abort: bool = False
+    """A new attempt that only puts back what was set; then the app is free again."""
 
 
 class BootstrapMove(Request):
     """The job says how far it is. Refused with a token that is no longer the newest."""
 
     token: int
-    state: Literal["computed", "staged", "changelog_written", "verified", "published", "aborted"]
+    state: Literal["computed", "staged", "changelog_written", "verified", "aborted"]
     detail: dict[str, Any] = {}
 
 
@@ -463,10 +467,12 @@ class BootstrapRunView(View):
     app: str
     name: str
     state: Literal[
-        "planned", "fenced", "computed", "staged", "changelog_written", "verified", "published", "adopted", "aborted"
+        "fenced", "computed", "staged", "changelog_written", "verified", "published", "adopted", "aborting", "aborted"
     ]
     token: int
     epoch: int
+    operation: str | None = None
+    """What holds the app meanwhile, and publishes."""
     spec: dict[str, Any]
     """The input of `python -m streamfleet_jobs bootstrap`."""
     detail: dict[str, Any] = {}

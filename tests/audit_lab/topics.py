@@ -37,11 +37,14 @@ class Lab:
     @contextlib.contextmanager
     def quick_cleaner(self):
         """The cleaner looks for work five times a second, not every 15."""
-        self.alter(ResourceType.BROKER, "", log_cleaner_backoff_ms=200)
+        nodes = [str(node) for node in self.admin.list_topics(timeout=20).brokers]
+        for node in nodes:
+            self.alter(ResourceType.BROKER, node, log_cleaner_backoff_ms=200)
         try:
             yield
         finally:
-            self.alter(ResourceType.BROKER, "", log_cleaner_backoff_ms=None)
+            for node in nodes:
+                self.alter(ResourceType.BROKER, node, log_cleaner_backoff_ms=None)
 
     def write(self, topic, records, **settings):
         """(key, value) or (key, value, partition)."""

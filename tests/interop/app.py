@@ -7,6 +7,8 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +30,8 @@ from streamfleet.kafka.streams_group.group_settings import set_group_settings
 from streamfleet.task.offsets import CommittedOffset
 
 SECONDS = 90
+BETWEEN = ("-repartition", "-subscription-registration-topic", "-subscription-response-topic")
+"""Topics between the sub-topologies, by their ends; answers come after the registrations that they follow from."""
 CLOCK = MonotonicClock()
 
 
@@ -146,11 +150,12 @@ class App:
         wait_for(lambda: group.members(self.name).is_empty, f"the group {self.name} to be empty")
 
     def wait_until_caught_up(self) -> None:
-        """Until all input is committed; repartition topics last, since they grow until then."""
+        """Until all input is committed; topics between the sub-topologies last, since they grow until then."""
         inputs = [self.topic(name) for name in INPUTS[self.topology]]
         wait_for(lambda: self._is_caught_up(inputs), f"{self.name} to read its input")
-        between = self.internal_topics("-repartition")
-        wait_for(lambda: self._is_caught_up(between), f"{self.name} to read its repartition topics")
+        for suffix in BETWEEN:
+            topics = self.internal_topics(suffix)
+            wait_for(partial(self._is_caught_up, topics), f"{self.name} to read its topics {suffix}")
 
     def _is_caught_up(self, topics: Sequence[str]) -> bool:
         ends = self._ends(topics)
@@ -162,8 +167,8 @@ class App:
         return sorted(name for name in known if name.startswith(f"{self.name}-") and name.endswith(suffix))
 
     def internal_settings(self) -> dict[str, dict[str, str]]:
-        """Of changelogs and repartition topics: what whoever created them has set; named without the prefix."""
-        topics = [*self.internal_topics("-changelog"), *self.internal_topics("-repartition")]
+        """Of changelogs and topics between the sub-topologies: what whoever created them has set; named without the prefix."""
+        topics = [topic for suffix in ("-changelog", *BETWEEN) for topic in self.internal_topics(suffix)]
         asked = self._admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic) for topic in topics])
         return {
             self._bare(resource.name): {
@@ -192,6 +197,10 @@ class App:
             name: [[_result(m) for m in messages] for messages in self.read(self.topic(name))]
             for name in OUTPUTS[self.topology]
         }
+
+    def rows(self) -> dict[str, dict[bytes | None, bytes]]:
+        """What a table of each output topic holds, over all partitions."""
+        return {name: newest_values(chain.from_iterable(parts)) for name, parts in self.results().items()}
 
     def changelogs(self) -> dict[str, list[dict[bytes, Row]]]:
         """What a store restored from each changelog would hold, by partition; named without the prefix."""

@@ -1,8 +1,9 @@
 """The records that the apps of topologies.py are given, in three phases: between two of them the app changes hands.
 
 Seeded, so that every run of a topology can be given the same. A record's partition is chosen such that what is re-keyed stays in
-its partition: a repartition topic then has one writer per partition, and the order of all results is known. Some records are
-late, some so late that they must be dropped, some have no value, some have headers.
+its partition: a repartition topic then has one writer per partition, and the order of all results is known. Not so where tables
+are joined by a foreign key: `orders` point to `users` of any partition. Some records are late, some so late that they must be
+dropped, some have no value, some have headers.
 """
 
 from __future__ import annotations
@@ -75,9 +76,8 @@ class _Source:
     def _one_on_time(self, topic: str, partition: int, number: int) -> Iterator[Input]:
         """The first one after a takeover takes its time from the partition's, where the topology lets it."""
         asks = self.topology == "windows" and number > 0
-        yield Input(
-            topic, partition, self._key_in(topic, partition), b"now" if asks else b"first", self._tick(partition)
-        )
+        value = b"user0" if topic == "orders" else b"now" if asks else b"first"
+        yield Input(topic, partition, self._key_in(topic, partition), value, self._tick(partition))
 
     def _late_ones(self, topic: str, partition: int, number: int) -> Iterator[Input]:
         """Late by less than windows are kept, and by more."""
@@ -94,7 +94,12 @@ class _Source:
         if rng.random() < WITHOUT_KEY and self.topology in ("windows", "final"):
             return Input(topic, partition, None, b"without key", timestamp)
         headers: Headers = (("trace", b"%d" % rng.randrange(100)),) if rng.random() < WITH_HEADERS else ()
-        return Input(topic, partition, key, rng.choice([b"a", b"b", b"c", b"now", None]), timestamp, headers)
+        return Input(topic, partition, key, rng.choice(self._values(topic)), timestamp, headers)
+
+    def _values(self, topic: str) -> list[bytes | None]:
+        if topic == "orders":
+            return [*(b"user%d" % number for number in range(KEYS)), b"nobody", None]
+        return [b"a", b"b", b"c", b"now", None]
 
     def _tick(self, partition: int) -> int:
         self.clocks[partition] += STEP_MS
@@ -113,7 +118,9 @@ class _Source:
     def _key(self, topic: str) -> bytes:
         number = self.rng.randrange(KEYS)
         re_keyed = topic == "in" and self.topology in ("sessions", "generated")
-        return b"user%d/device%d" % (number, self.rng.randrange(3)) if re_keyed else b"key%d" % number
+        if re_keyed:
+            return b"user%d/device%d" % (number, self.rng.randrange(3))
+        return (b"user%d" if topic == "users" else b"key%d") % number
 
 
 def _partition(key: bytes) -> int:

@@ -1,11 +1,13 @@
-"""What an app that was never stopped makes of the input: every partition on its own, in the TopologyTestDriver."""
+"""What an app that was never stopped makes of the input, in the TopologyTestDriver: every partition on its own; or all together,
+where results do not stay in the partition of their input, and it is only known how every row ends.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from tests.interop.app import Result
+from tests.interop.app import Result, newest_values
 from tests.interop.inputs import PARTITIONS, Input
 from tests.interop.topologies import OUTPUTS, STRING, topology
 
@@ -20,13 +22,17 @@ def expected_results(name: str, phases: Sequence[Sequence[Input]]) -> dict[str, 
     return {topic: [results[topic] for results in by_partition] for topic in OUTPUTS[name]}
 
 
-def _run(name: str, phases: Sequence[Sequence[Input]], partition: int) -> dict[str, list[Result]]:
+def expected_rows(name: str, phases: Sequence[Sequence[Input]]) -> dict[str, dict[bytes | None, bytes]]:
+    return {topic: newest_values(results) for topic, results in _run(name, phases, None).items()}
+
+
+def _run(name: str, phases: Sequence[Sequence[Input]], partition: int | None) -> dict[str, list[Result]]:
     config = sf.StreamsConfig(
         application_id=TOPICS, default_key_serde=STRING, default_value_serde=STRING, statestore_cache_max_bytes=0
     )
     with TopologyTestDriver(topology(name, TOPICS), config) as driver:
         for phase in phases:
-            for record in _in_order(record for record in phase if record.partition == partition):
+            for record in _in_order(record for record in phase if partition in (None, record.partition)):
                 driver.pipe_raw(f"{TOPICS}-{record.topic}", record.key, record.value, record.timestamp, record.headers)
         drained = driver.drain()
     return {

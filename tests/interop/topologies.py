@@ -7,6 +7,7 @@
 | join | both tables of an outer join and their result, deletes included |
 | final | which closed windows were emitted already |
 | generated | topics and stores without names of their own |
+| foreign | subscriptions of two foreign-key joins, and the topics in which they and their answers travel |
 
 `INPUTS` and `OUTPUTS` are the topics of each, without the prefix they get.
 """
@@ -28,6 +29,7 @@ INPUTS = {
     "join": ("left", "right"),
     "final": ("in",),
     "generated": ("in", "left", "right"),
+    "foreign": ("orders", "users"),
 }
 OUTPUTS = {
     "windows": ("out",),
@@ -35,8 +37,11 @@ OUTPUTS = {
     "join": ("out",),
     "final": ("out",),
     "generated": ("counts", "out"),
+    "foreign": ("out", "all"),
 }
 NAMES = tuple(INPUTS)
+ORDERED = tuple(name for name in NAMES if name != "foreign")
+"""Whose results have a known order. What goes round by a foreign key meets others on its way: only how a row ends is known."""
 
 Table = sf.KTable[str, str]
 
@@ -106,6 +111,19 @@ def _generated(builder: sf.StreamsBuilder, topics: str) -> None:
     left.outer_join(right, _joined).to_stream().to(f"{topics}-out")
 
 
+def _foreign(builder: sf.StreamsBuilder, topics: str) -> None:
+    orders: Table = builder.table(f"{topics}-orders", store="orders")
+    users: Table = builder.table(f"{topics}-users", store="users")
+    inner = orders.join(users, _joined, foreign_key=_named_user, name="by-user", store="joined")
+    inner.to_stream(name="joined-rows").to(f"{topics}-out")
+    left = orders.left_join(users, _joined, foreign_key=_named_user, name="by-any-user", store="all-joined")
+    left.to_stream(name="all-joined-rows").to(f"{topics}-all")
+
+
+def _named_user(order: str) -> str | None:
+    return None if order == "nobody" else order
+
+
 def _user_of(device: str) -> str:
     return device.partition("/")[0]
 
@@ -120,4 +138,5 @@ _BUILDERS = {
     "join": _join,
     "final": _final,
     "generated": _generated,
+    "foreign": _foreign,
 }

@@ -174,8 +174,10 @@ class CodeGenerator:
 
     def _write_children(self, children: Sequence[str], values: Values, parent: Place | None, spot: Spot) -> None:
         if values.record is None and sum(map(self._takes_record, children)) > 1:
-            self._line(spot, f"record = {values.as_record}")
-            values = replace(values, record="record")
+            # A name of its own: what is written for a child may make a record, too, and its siblings come after it.
+            record = f"record_{len(self._lines)}"
+            self._line(spot, f"{record} = {values.as_record}")
+            values = replace(values, record=record)
         for child in children:
             at = spot if child == children[-1] else replace(spot, leave=None, in_region=False)
             self._write_child(child, values, parent, at)
@@ -273,12 +275,17 @@ class CodeGenerator:
         for number, (predicate, child) in enumerate(branches):
             word = "elif" if number else "if"
             self._line(spot, f"{word} {self._call(name, predicate, values, number)}:", place)
-            self._write_children((child,), values, place, spot.deeper())
-        if default is not None:
-            at = spot.deeper() if branches else spot
-            if branches:
-                self._line(spot, "else:")
-            self._write_children((default,), values, place, at)
+            self._write_block(child, values, place, spot.deeper())
+        if default is not None and branches:
+            self._line(spot, "else:")
+            self._write_block(default, values, place, spot.deeper())
+        elif default is not None:
+            self._write_children((default,), values, place, spot)
+
+    def _write_block(self, child: str, values: Values, place: Place, spot: Spot) -> None:
+        before = len(self._lines)
+        self._write_children((child,), values, place, spot)
+        self._pass_if_empty(spot, before)
 
     def _write_flat_map(
         self, name: str, operator: FlatMapOperator | FlatMapValuesOperator, values: Values, place: Place, spot: Spot

@@ -4,8 +4,10 @@ A task that has nothing of a store yet takes a snapshot over instead of replayin
 after it. The manifest names the changelog (by topic id too) and the offset of the last record the rows contain; files carry their
 checksum. Whatever does not fit is a reason to replay, never to fail: the changelog has everything.
 
-    <state.snapshot.dir>/<store>/<partition>/manifest.json
-                                             *.sst            rows: store number (2) | the store's own key -> value
+    <state.snapshot.dir>/<changelog topic>/<partition>/manifest.json
+                                                       *.sst            rows: store number (2) | the store's own key -> value
+
+A changelog's name has application id, store and epoch in it: one directory serves all apps, and an epoch's files outlive the next.
 """
 
 from __future__ import annotations
@@ -51,9 +53,14 @@ class SnapshotMismatchError(Exception):
     """A snapshot that cannot be used, and why. Only a reason to replay; never leaves the state package."""
 
 
-def find_snapshot(root: Path, store: str, partition: int) -> Path | None:
+def snapshot_directory(root: Path, changelog: str, partition: int) -> Path:
+    """Where the snapshot of a changelog partition is, if there is one."""
+    return root / changelog / str(partition)
+
+
+def find_snapshot(root: Path, changelog: str, partition: int) -> Path | None:
     """The directory of a snapshot, if there is one."""
-    directory = root / store / str(partition)
+    directory = snapshot_directory(root, changelog, partition)
     return directory if (directory / MANIFEST_NAME).exists() else None
 
 
@@ -86,7 +93,7 @@ def write_snapshot(
     root: Path, manifest: SnapshotManifest, rows: Iterable[tuple[bytes, bytes]], *, rows_per_file: int = 1_000_000
 ) -> SnapshotManifest:
     """Write a snapshot: rows with the store's own keys, sorted. The manifest comes last, so that half a snapshot is none."""
-    directory = root / manifest.store / str(manifest.partition)
+    directory = snapshot_directory(root, manifest.changelog, manifest.partition)
     directory.mkdir(parents=True, exist_ok=True)
     prefix = manifest.store_number.to_bytes(2, "big")
     files: list[SnapshotFile] = []
@@ -111,7 +118,7 @@ def write_snapshot(
 
 def write_manifest(root: Path, manifest: SnapshotManifest) -> None:
     """Written last and as a whole, beside files that are there: its presence makes them count."""
-    directory = root / manifest.store / str(manifest.partition)
+    directory = snapshot_directory(root, manifest.changelog, manifest.partition)
     directory.mkdir(parents=True, exist_ok=True)
     draft = directory / f".{MANIFEST_NAME}"
     draft.write_bytes(msgspec.json.encode(manifest))

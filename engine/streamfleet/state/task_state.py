@@ -82,7 +82,7 @@ class TaskState:
             return
         rows.empty(entry.name, former=self._former_changelogs(context, rows, entry.name))
         partition = context.task_id.partition
-        directory = None if self._snapshots is None else find_snapshot(self._snapshots, entry.name, partition)
+        directory = None if self._snapshots is None else find_snapshot(self._snapshots, entry.changelog, partition)
         if directory is None:
             return
         try:

@@ -1,7 +1,7 @@
 """The app's group: whether anybody is in it, and where it goes on reading. Called by job.py before every step, and at last to
 set the offsets, with the stream time beside them as the engine itself commits it.
 
-The offsets that the group had are kept in the run's directory before they are changed, so that an abort can put them back.
+The offsets that the group had are kept in the run's directory before they are changed; an abort puts them back.
 """
 
 from __future__ import annotations
@@ -119,6 +119,21 @@ class AppGroup:
             raise RefusedError(
                 f"offsets of {', '.join(wrong)} were changed by somebody else", hint="stop the app, run again"
             )
+
+    def put_back(self, former: list[dict[str, Any]]) -> None:
+        """As it was. Where the group had no offset it gets the log's begin, which is where it would have begun."""
+        targets = {
+            TopicPartition(one["topic"], one["partition"]): WireOffset(one["offset"], one["metadata"]) for one in former
+        }
+        spec = self._spec
+        topics = {spec.input.topic: spec.input.partitions}
+        if spec.input.through is not None:
+            found = self._admin.describe_topics([spec.input.through]).get(spec.input.through)
+            topics |= {} if found is None else {spec.input.through: found.partitions}
+        for topic, partitions in topics.items():
+            begins = self._offsets(topic, partitions, OffsetKind.EARLIEST)
+            targets = {TopicPartition(topic, p): WireOffset(offset, "") for p, offset in begins.items()} | targets
+        self.set(targets)
 
 
 class _Offsets:

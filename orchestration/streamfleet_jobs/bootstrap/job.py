@@ -43,6 +43,11 @@ class Engine(Protocol):
     def compute(self, target: Path) -> None: ...
 
 
+def abort(spec_path: Path, report: Report) -> None:
+    """Needs no engine: nothing is computed."""
+    Bootstrap(read_spec(spec_path), None, report).abort()
+
+
 def run(spec_path: Path, engine: EngineName, report: Report) -> None:
     spec = read_spec(spec_path)
     if engine is EngineName.LOCAL:
@@ -60,9 +65,9 @@ def run(spec_path: Path, engine: EngineName, report: Report) -> None:
 class Bootstrap:
     """One attempt at a run."""
 
-    def __init__(self, spec: BootstrapSpec, engine: Engine, report: Report) -> None:
+    def __init__(self, spec: BootstrapSpec, engine: Engine | None, report: Report) -> None:
         self._spec = spec
-        self._engine = engine
+        self._opened = engine
         self._report = report
         self._directory = RunDirectory(spec)
         self._computed = spec.directory / "computed"
@@ -89,6 +94,23 @@ class Bootstrap:
                     self._directory.check_token()
                     self._directory.finish(state, detail)
                 _tell(state, detail, resumed=resumed, seconds=time.monotonic() - begun)
+
+    def abort(self) -> None:
+        """The group goes on where it was before this run, if this run has set its offsets. What was written stays, unused."""
+        with self._directory.held():
+            self._group.check_idle()
+            kept = self._directory.record("former_offsets")
+            if kept is not None:
+                self._report(f"bootstrap of {self._spec.store.name}: putting the group's offsets back")
+                self._group.put_back(kept["offsets"])
+            for partition in self._partitions:
+                (table_directory(self._spec, partition) / MANIFEST_NAME).unlink(missing_ok=True)
+            _tell("aborted", {"offsets": (kept or {}).get("offsets", [])}, resumed=False, seconds=0.0)
+
+    @property
+    def _engine(self) -> Engine:
+        assert self._opened is not None
+        return self._opened
 
     def _compute(self) -> tuple[dict[str, Any], bool]:
         known = self._directory.record("computed")
@@ -222,7 +244,7 @@ class Bootstrap:
         write_manifest(spec.snapshot_directory, manifest)
 
     def _files_of(self, partition: int, staged: dict[str, Any]) -> list[str]:
-        place = f"{self._spec.store.name}/{partition}/"
+        place = f"{self._spec.changelog}/{partition}/"
         return sorted(name for name in staged["files"] if name.startswith(place))
 
     def _digest(self, partition: int) -> Digest:

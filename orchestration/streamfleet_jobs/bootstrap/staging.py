@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from streamfleet.state.rocksdb_engine import RocksDBEngine, write_table_file
+from streamfleet.state.snapshot import snapshot_directory
 from streamfleet_jobs.bootstrap.rows import store_value
 from streamfleet_jobs.bootstrap.spec import BootstrapSpec
 
@@ -31,7 +32,7 @@ def computed_rows(root: Path, partition: int) -> Iterator[Row]:
 
 
 def table_directory(spec: BootstrapSpec, partition: int) -> Path:
-    return spec.snapshot_directory / spec.store.name / str(partition)
+    return snapshot_directory(spec.snapshot_directory, spec.changelog, partition)
 
 
 def stage(spec: BootstrapSpec, computed: Path, partition: int) -> list[tuple[Path, int]]:

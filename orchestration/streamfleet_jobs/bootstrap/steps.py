@@ -3,7 +3,7 @@
 A record holds the digest of the spec and what the step can be proven by; it is written last, as a whole. A step is skipped only if
 its record is of this spec and its proof holds now.
 
-    <directory>/fence.json            the highest token that was seen here
+    <directory>/fence.json            the highest token that was seen here; the platform raises it when it publishes
     <directory>/<state>.json          one per finished step
 """
 
@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,8 @@ from streamfleet_jobs.errors import RefusedError, UnavailableError
 
 STATES = ("computed", "staged", "changelog_written", "verified")
 _CHUNK = 1 << 20
+_FORMER_SECONDS = 60.0
+"""How long a former attempt may take to notice that it is fenced."""
 
 
 class RunDirectory:
@@ -35,16 +38,30 @@ class RunDirectory:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Takes the token's place; refused if a newer one has been here."""
-        with (self.path / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise UnavailableError(
-                    f"another process works on run {self._spec.run_id}", hint="end it, or wait until it is done"
-                ) from error
+        """Takes the token's place, which ends any former attempt at its next step, and waits for that. Refused if a newer token
+        has been here.
+        """
+        with self._locked("fence.lock", 10.0):
             self.check_token()
             write_json(self.path / "fence.json", {"run_id": self._spec.run_id, "token": self._spec.token})
+        with self._locked("lock", _FORMER_SECONDS):
+            self.check_token()
+            yield
+
+    @contextmanager
+    def _locked(self, name: str, seconds: float) -> Iterator[None]:
+        deadline = time.monotonic() + seconds
+        with (self.path / name).open("w") as lock:
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except OSError as error:
+                    if time.monotonic() > deadline:
+                        raise UnavailableError(
+                            f"another process works on run {self._spec.run_id}", hint="end it, or wait until it is done"
+                        ) from error
+                time.sleep(0.1)
             yield
 
     def check_token(self) -> None:

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,8 +31,10 @@ from streamfleet_platform.cli.connection import (
     tell,
     write_private,
 )
-from streamfleet_platform.client import FleetClient
+from streamfleet_platform.cli.following import followed
+from streamfleet_platform.client import PATIENCE_SECONDS, FleetClient
 from streamfleet_platform.errors import NotFoundError, TransientError
+from streamfleet_platform.model.operation import OperationState
 
 JOBS = "streamfleet_jobs"
 _AUDIT_RAN = (0, 1)
@@ -109,6 +112,13 @@ def bootstrap(
     app: AppArgument,
     name: Annotated[str, typer.Argument(metavar="NAME", help="One of the bootstraps of its definition.")],
     engine: EngineOption = "spark-local",
+    start: Annotated[
+        bool, typer.Option("--start", help="Start the app on its new state when that is published.")
+    ] = False,
+    abort: Annotated[
+        bool,
+        typer.Option("--abort", help="End the one that is under way: offsets are put back, the app is free again."),
+    ] = False,
     server: Server = None,
     token_file: TokenOption = None,
     as_json: Json = False,
@@ -117,21 +127,49 @@ def bootstrap(
 
     The app has to be stopped. A run that was cut short goes on where it was when this is called again.
 
-    Example: streamfleet bootstrap orders from-lake
+    Example: streamfleet bootstrap orders from-lake --start
     """
     with connected(server, token_file) as client:
-        run = client.start_bootstrap(app, name, engine=engine)
-        tell(f"bootstrap {run.id}: {run.state}")
-        with _lines_of("bootstrap", run.spec, engine) as lines:
+        run = client.start_bootstrap(app, name, engine=engine, start=start, abort=abort)
+        tell(f"bootstrap {run.id}: {run.state}, attempt {run.token}")
+        with _lines_of("bootstrap", run.spec, engine, *(["--abort"] if abort else [])) as lines:
             for line in lines:
-                run = client.move_bootstrap(app, run.id, run.token, str(line["state"]), line.get("detail"))
-                tell(f"bootstrap {run.id}: {run.state}")
+                run = _reported(client, run, line)
+                tell(f"bootstrap {run.id}: {run.state}{_told(line)}")
+        ended = None if run.operation is None else followed(client, client.operation(run.operation))
         run = _now(client, run)
     if as_json:
         pages.print_json(run)
     else:
-        pages.print_line(f"bootstrap {name} of {app}: {run.state}")
-    raise typer.Exit(ExitCode.FAILED if run.state == "aborted" else ExitCode.OK)
+        pages.print_line(f"bootstrap {name} of {app}: {run.state}" + _adoption(run))
+    is_done = run.state == "aborted" if abort else ended is None or ended.state is OperationState.SUCCEEDED
+    raise typer.Exit(ExitCode.OK if is_done else ExitCode.FAILED)
+
+
+def _reported(client: FleetClient, run: views.BootstrapRunView, line: dict[str, Any]) -> views.BootstrapRunView:
+    """A server that is away for a moment is waited for: the job's work is worth more than that."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return client.move_bootstrap(run.app, run.id, run.token, str(line["state"]), line.get("detail"))
+        except TransientError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
+
+
+def _told(line: dict[str, Any]) -> str:
+    detail = line.get("detail") or {}
+    records = f", {detail['records']:,} records" if "records" in detail else ""
+    seconds = f", {detail['seconds']:.1f} s" if "seconds" in detail else ""
+    return records + seconds + (", proven before" if detail.get("resumed") else "")
+
+
+def _adoption(run: views.BootstrapRunView) -> str:
+    told = run.detail.get("adopted", {}).get("told")
+    if told:
+        return f": {told}"
+    return f"; `streamfleet start {run.app}` runs it on the new state" if run.state == "published" else ""
 
 
 def _now(client: FleetClient, run: views.BootstrapRunView) -> views.BootstrapRunView:
@@ -145,11 +183,11 @@ def _run(job: str, spec: dict[str, Any], engine: str) -> int:
 
 
 @contextmanager
-def _lines_of(job: str, spec: dict[str, Any], engine: str) -> Iterator[Iterator[dict[str, Any]]]:
+def _lines_of(job: str, spec: dict[str, Any], engine: str, *more: str) -> Iterator[Iterator[dict[str, Any]]]:
     """What the job says of itself, as it says it. TransientError if it ends badly."""
     with (
         _spec_file(spec) as path,
-        subprocess.Popen(_command(job, path, engine), stdout=subprocess.PIPE, text=True) as process,
+        subprocess.Popen([*_command(job, path, engine), *more], stdout=subprocess.PIPE, text=True) as process,
     ):
         assert process.stdout is not None
         try:

@@ -76,11 +76,14 @@ class Fleet:
 
     def priority_of(self, app: str) -> int:
         """Who restores first."""
-        tier = self.apps[app].definition.metadata.tier
-        declared = None if tier is None else self.definition.spec.tiers.get(tier)
-        if declared is not None and "priority" in declared.model_fields_set:
-            return declared.priority
-        return BUILT_IN_TIERS[tier or "silver"].priority if (tier or "silver") in BUILT_IN_TIERS else 50
+        return priority_of_tier(self.definition, self.apps[app].definition.metadata.tier)
+
+
+def priority_of_tier(fleet: FleetDefinition, tier: str | None) -> int:
+    declared = None if tier is None else fleet.spec.tiers.get(tier)
+    if declared is not None and "priority" in declared.model_fields_set:
+        return declared.priority
+    return BUILT_IN_TIERS[tier or "silver"].priority if (tier or "silver") in BUILT_IN_TIERS else 50
 
 
 def topic_of(apps: Mapping[str, App], app: App, label: str) -> str | None:

@@ -38,6 +38,8 @@ class GroupFacts:
     is_empty: bool
     state: str
     members: tuple[str, ...] = ()
+    instances: tuple[str, ...] = ()
+    """Static members among them, by the id they gave themselves."""
 
 
 class Cluster(Protocol):
@@ -59,7 +61,15 @@ class Cluster(Protocol):
         """All settings of those that are there."""
         ...
 
+    def end_offsets(self, names: Iterable[str]) -> dict[str, dict[int, int]]:
+        """By topic and partition, of those that are there."""
+        ...
+
     def group(self, group: str) -> GroupFacts: ...
+
+    def groups(self, groups: Iterable[str]) -> dict[str, GroupFacts]:
+        """Many at once."""
+        ...
 
     def delete_group(self, group: str) -> None:
         """With all its offsets. ConflictError while it has members."""

@@ -97,13 +97,27 @@ class KafkaCluster:
             if configs is not None
         }
 
+    def end_offsets(self, names: Iterable[str]) -> dict[str, dict[int, int]]:
+        places = self._places(names)
+        if not places:
+            return {}
+        asked = self._admin.list_offsets(dict.fromkeys(places, _SPECS["latest"]), request_timeout=_SECONDS)
+        found: dict[str, dict[int, int]] = {}
+        for place, future in asked.items():
+            offset = _result("asking for offsets", future, absent=_NO_TOPIC)  # deleted meanwhile
+            if offset is not None:
+                found.setdefault(place.topic, {})[place.partition] = offset.offset
+        return found
+
     def group(self, group: str) -> GroupFacts:
-        [future] = self._admin.describe_consumer_groups([group], request_timeout=_SECONDS).values()
-        found = _result(f"describing group {group}", future, absent=(KafkaError.GROUP_ID_NOT_FOUND,))
-        if found is None:
-            return GroupFacts(is_empty=True, state="dead")
-        names = tuple(sorted(f"{member.client_id} at {member.host.lstrip('/')}" for member in found.members))
-        return GroupFacts(found.state in _GONE, found.state.name.lower(), names)
+        return self.groups([group])[group]
+
+    def groups(self, groups: Iterable[str]) -> dict[str, GroupFacts]:
+        wanted = sorted(set(groups))
+        if not wanted:
+            return {}
+        futures = self._admin.describe_consumer_groups(wanted, request_timeout=_SECONDS)
+        return {group: _group_facts(group, future) for group, future in futures.items()}
 
     def delete_group(self, group: str) -> None:
         [future] = self._admin.delete_consumer_groups([group], request_timeout=_SECONDS).values()
@@ -154,6 +168,15 @@ class KafkaCluster:
             if time.monotonic() > deadline:
                 raise TransientError(otherwise)
             time.sleep(_PAUSE_SECONDS)
+
+
+def _group_facts(group: str, future: Future[Any]) -> GroupFacts:
+    found = _result(f"describing group {group}", future, absent=(KafkaError.GROUP_ID_NOT_FOUND,))
+    if found is None:
+        return GroupFacts(is_empty=True, state="dead")
+    names = tuple(sorted(f"{member.client_id} at {member.host.lstrip('/')}" for member in found.members))
+    instances = tuple(sorted(member.group_instance_id for member in found.members if member.group_instance_id))
+    return GroupFacts(found.state in _GONE, found.state.name.lower(), names, instances)
 
 
 def _result(doing: str, future: Future[Any], absent: tuple[int, ...] = ()) -> Any:

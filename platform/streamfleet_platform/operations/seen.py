@@ -1,4 +1,4 @@
-"""What was seen of an app in one pass, as operations and phases use it. Made in reconcile/ from what observe/ reports.
+"""What was seen of an app in one pass, as operations and phases use it. Made in reconcile/ from what workers and clusters say.
 
 A value is as old as `at`: a step that waits for the effect of something must not take an older sight for it (Work.is_fresh).
 """
@@ -12,6 +12,9 @@ from datetime import datetime
 from streamfleet_platform.runtime.api import WorkerPhase, WorkerState
 from streamfleet_platform.scaling.measures import Measures
 from streamfleet_platform.views import TaskView
+
+Place = tuple[str, int]
+"""A topic and a partition."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +30,36 @@ class WorkerSeen:
     is_leader: bool = False
     busy_share: float | None = None
     failure: str | None = None
+    restore_rate: int = 0
+    """Bytes per second that it may restore; 0: as fast as it can."""
+    rebalances: int = 0
+    """Plans it got, since its process began; the two below count alike."""
+    processed_records: int = 0
+    bad_records: int = 0
+    """Left out because they could not be read or processed."""
 
     @property
     def is_up(self) -> bool:
         return self.state.phase is WorkerPhase.RUNNING and self.is_ready
+
+
+@dataclass(frozen=True)
+class InputSeen:
+    """One partition that the app reads."""
+
+    committed: int | None
+    """Where a new owner would go on."""
+    end: int | None
+
+
+@dataclass(frozen=True)
+class TopicSeen:
+    """One topic of the app, on its cluster."""
+
+    partitions: int
+    end_offsets: int | None = None
+    """Sum over partitions."""
+    drift: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,8 +71,13 @@ class AppSeen:
     placement: tuple[TaskView, ...] = ()
     lag_records: int | None = None
     records_per_second: float | None = None
-    stuck: tuple[str, ...] = ()
-    """Partitions whose committed offset stands still while records arrive."""
+    inputs: Mapping[Place, InputSeen] = field(default_factory=dict)
+    """Of what workers say they read."""
+    topics: Mapping[str, TopicSeen] = field(default_factory=dict)
+    store_bytes: Mapping[str, int] = field(default_factory=dict)
+    """On disk, over all slots."""
+    largest_stores: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """The slot that holds most of a store, and how many bytes."""
     measures: Measures | None = None
     drift: tuple[str, ...] = ()
     """Of topics and group: what differs from what was recorded."""

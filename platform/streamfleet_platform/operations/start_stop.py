@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.model.phase import Phase
+from streamfleet_platform.operations.bootstrap_adoption import note_adopted, waits_for_adoption
 from streamfleet_platform.operations.gates import started_gate
 from streamfleet_platform.operations.slots import drain_slot, known_slots, start_slot, stop_slot
 from streamfleet_platform.operations.steps import Acts, Done, OperationType, PlannedStep, StepFailedError, per_slot
@@ -39,6 +40,7 @@ class Start(OperationType):
         "switch": switch,
         "start-slot": start_slot,
         "wait-until-well": started_gate,
+        "note-adopted": note_adopted,
     }
 
     def plan(self, work: Work) -> list[PlannedStep]:
@@ -51,6 +53,7 @@ class Start(OperationType):
             *_switch(work),
             *per_slot("start-slot", range(work.app.slots)),
             PlannedStep("wait-until-well"),
+            *([PlannedStep("note-adopted")] if waits_for_adoption(work) else []),
         ]
 
 

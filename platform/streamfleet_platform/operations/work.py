@@ -57,10 +57,10 @@ class AppRevision:
         return cls(
             row.app,
             row.id,
-            AppDefinition.model_validate(_as_tuples(row.definition)),
+            AppDefinition.model_validate(as_tuples(row.definition)),
             TopologyLock.from_file(row.lock.encode()),
             row.code_id,
-            ClusterDefinition.model_validate(_as_tuples(row.cluster_settings)),
+            ClusterDefinition.model_validate(as_tuples(row.cluster_settings)),
         )
 
     @property
@@ -68,11 +68,11 @@ class AppRevision:
         return self.definition.spec
 
 
-def _as_tuples(value: Any) -> Any:
+def as_tuples(value: Any) -> Any:
     """JSON has lists where the strict model wants tuples."""
     if isinstance(value, dict):
-        return {key: _as_tuples(below) for key, below in value.items()}
-    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+        return {key: as_tuples(below) for key, below in value.items()}
+    return tuple(map(as_tuples, value)) if isinstance(value, list) else value
 
 
 class Revisions:

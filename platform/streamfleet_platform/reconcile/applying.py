@@ -87,6 +87,7 @@ class Applying:
             told = f"generation {declared.spec.generation} is wanted, the state is of generation {row.generation}"
             history.add_event(session, self._clock(), "reset-wanted", told, actor=self._actor, app=row.name)
             return None
+        row.quarantine = None  # what comes now may be the cure
         params = {"revision": revision.id, "from": row.revision, "accept_lost_state": change.app in self._accepted}
         kind = _kind_of(before.definition, declared)
         return self._begin(session, kind, change.app, params)

@@ -1,86 +1,70 @@
-"""The Observer that asks workers' doors, all at once, and the Doors that give them orders. Made by server/.
+"""The Observer of real workers: asks their doors all at once, and adds what was seen of clusters and disks. Made by server/.
 
 A door that does not answer within its time is told as such; nothing here waits for it longer, and nothing raises.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
 
-import httpx
 import structlog
 
 from streamfleet_platform.errors import TransientError
 from streamfleet_platform.observe.looks import Look
 from streamfleet_platform.observe.measuring import Measuring
-from streamfleet_platform.operations.seen import AppSeen, WorkerSeen
+from streamfleet_platform.operations.seen import AppSeen, InputSeen, Place, WorkerSeen
+from streamfleet_platform.reconcile.cluster_watch import (
+    ClusterSight,
+    ClusterWatch,
+    cluster_drift,
+    missing_inputs,
+    topics_seen,
+)
+from streamfleet_platform.reconcile.doors import HttpDoors
 from streamfleet_platform.reconcile.observing import AppToSee
+from streamfleet_platform.reconcile.state_watch import SlotSizes, StateWatch, store_sizes
 from streamfleet_platform.runtime.api import WorkerState
 from streamfleet_platform.scaling.measures import Measures
 from streamfleet_platform.views import TaskView
 
 log = structlog.get_logger(__name__)
 
-_SECONDS = 3.0
 _THREADS = 32
-
-
-class HttpDoors:
-    """Safe to use from several threads."""
-
-    def __init__(self) -> None:
-        # trust_env off: a proxy of the environment has no business between us and loopback
-        self._http = httpx.Client(timeout=_SECONDS, trust_env=False)
-
-    def close(self) -> None:
-        self._http.close()
-
-    def order(self, worker: WorkerState, name: str, details: Mapping[str, Any] | None = None) -> None:
-        self._ask("POST", worker, f"/control/{name}", json=dict(details or {}))
-
-    def client_state(self, worker: WorkerState) -> str | None:
-        try:
-            return str(self.status(worker)["state"])
-        except TransientError:
-            return None
-
-    def status(self, worker: WorkerState) -> dict[str, Any]:
-        return self._ask("GET", worker, "/status")
-
-    def _ask(self, method: str, worker: WorkerState, path: str, **body: Any) -> dict[str, Any]:
-        if worker.url is None:
-            raise TransientError(f"slot {worker.slot} of app {worker.app} has no door yet")
-        headers = {} if worker.token is None else {"Authorization": f"Bearer {worker.token}"}
-        try:
-            answer = self._http.request(method, worker.url + path, headers=headers, **body)
-            content = answer.json()
-        except (httpx.HTTPError, ValueError) as error:
-            raise TransientError(f"slot {worker.slot} of app {worker.app} does not answer: {error}") from error
-        if answer.status_code >= httpx.codes.BAD_REQUEST or not isinstance(content, dict):
-            said = content.get("error", content) if isinstance(content, dict) else content
-            raise TransientError(f"slot {worker.slot} of app {worker.app} refused {path}: {said}")
-        return content
+BAD_REASONS = frozenset({"deserialization error", "processing error", "production error", "serialization error"})
+"""Of records that were left out although nothing is wrong with when they came."""
 
 
 class DoorObserver:
-    def __init__(self, doors: HttpDoors, clock: Callable[[], datetime]) -> None:
+    """Close it. Used by one thread."""
+
+    def __init__(
+        self, doors: HttpDoors, clock: Callable[[], datetime], clusters: ClusterWatch, state: StateWatch
+    ) -> None:
         self._doors = doors
         self._clock = clock
+        self._clusters = clusters
+        self._state = state
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="observe")
         self._measuring = Measuring()
-        self._positions: dict[str, tuple[datetime, dict[tuple[str, int], int]]] = {}
+        self._positions: dict[str, tuple[datetime, dict[Place, int]]] = {}
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
+        self._clusters.close()
+        self._state.close()
 
     def observe(self, apps: Sequence[AppToSee]) -> Mapping[str, AppSeen]:
         asked = [worker for app in apps for worker in app.workers if worker.is_alive and worker.url is not None]
+        sights, sizes = self._clusters.sights(apps), self._state.sizes(apps)
         statuses = dict(zip([(w.app, w.slot) for w in asked], self._pool.map(self._status, asked), strict=True))
         now = self._clock()
-        return {app.app.name: self._seen(app, statuses, now) for app in apps}
+        return {
+            app.app.name: self._seen(app, statuses, sights.get(app.app.name), sizes.get(app.app.name, {}), now)
+            for app in apps
+        }
 
     def _status(self, worker: WorkerState) -> dict[str, Any] | None:
         try:
@@ -88,37 +72,54 @@ class DoorObserver:
         except TransientError:
             return None
 
-    def _seen(self, app: AppToSee, statuses: Mapping[tuple[str, int], dict[str, Any] | None], now: datetime) -> AppSeen:
-        workers = {w.slot: _worker(w, statuses.get((w.app, w.slot))) for w in app.workers}
-        told = [(w.slot, status) for w in app.workers if (status := statuses.get((w.app, w.slot))) is not None]
-        placement = tuple(task for slot, status in told for task in _tasks(slot, status))
+    def _seen(
+        self,
+        app: AppToSee,
+        statuses: Mapping[tuple[str, int], dict[str, Any] | None],
+        sight: ClusterSight | None,
+        sizes: SlotSizes,
+        now: datetime,
+    ) -> AppSeen:
+        told = {w.slot: status for w in app.workers if (status := statuses.get((w.app, w.slot))) is not None}
+        placement = tuple(task for slot, status in told.items() for task in tasks_of(slot, status))
         lags = [task.lag_records for task in placement if task.role == "active"]
+        measures = self._measures(app, told, sizes, now)
+        busy = {} if measures is None else {slot: shares.busy_share for slot, shares in measures.slots.items()}
+        stores, largest = store_sizes(app.revision.lock, sizes)
         return AppSeen(
             at=now,
-            workers=workers,
+            workers={w.slot: worker_of(w, told.get(w.slot), busy.get(w.slot)) for w in app.workers},
             placement=placement,
             lag_records=sum(lag or 0 for lag in lags) if lags else None,
             records_per_second=self._rate(app.app.name, told, now),
-            measures=self._measures(app, dict(told), now),
+            inputs=inputs_of(told, {} if sight is None else sight.ends),
+            topics={} if sight is None else topics_seen(app, sight),
+            store_bytes=stores,
+            largest_stores=largest,
+            measures=measures,
+            drift=() if sight is None else cluster_drift(app, sight),
+            missing=() if sight is None else missing_inputs(app, sight),
+            cluster_problem=None if sight is None else sight.problem,
         )
 
-    def _measures(self, app: AppToSee, statuses: Mapping[int, dict[str, Any]], now: datetime) -> Measures | None:
-        look = Look(now, statuses, frozenset(worker.slot for worker in app.workers if worker.is_alive))
+    def _measures(
+        self, app: AppToSee, statuses: Mapping[int, dict[str, Any]], sizes: SlotSizes, now: datetime
+    ) -> Measures | None:
+        look = Look(
+            now,
+            statuses,
+            frozenset(worker.slot for worker in app.workers if worker.is_alive),
+            {slot: sum(tasks.values()) for slot, tasks in sizes.items()},
+        )
         try:
             return self._measuring.look(app.app.name, look, app.revision.lock, app.app.application_id)
         except (KeyError, ValueError) as error:  # a worker of another version tells other things
             log.warning("app cannot be measured", app=app.app.name, error=repr(error))
             return None
 
-    def _rate(self, app: str, told: Sequence[tuple[int, dict[str, Any]]], now: datetime) -> float | None:
+    def _rate(self, app: str, told: Mapping[int, dict[str, Any]], now: datetime) -> float | None:
         """By how far positions have moved since the last look, of partitions that were seen both times."""
-        positions = {
-            (place["topic"], place["partition"]): int(place["position"])
-            for _, status in told
-            for thread in status["threads"]
-            for task in thread["tasks"]
-            for place in task["inputs"]
-        }
+        positions = {place: int(seen["position"]) for place, seen in _inputs(told)}
         former = self._positions.get(app)
         self._positions[app] = (now, positions)
         if former is None or not positions:
@@ -128,21 +129,46 @@ class DoorObserver:
         return moved / seconds if seconds > 0 else None
 
 
-def _worker(state: WorkerState, status: Mapping[str, Any] | None) -> WorkerSeen:
+def worker_of(state: WorkerState, status: Mapping[str, Any] | None, busy_share: float | None) -> WorkerSeen:
     if status is None:
         return WorkerSeen(state)
-    failure = status.get("failure")
+    failure, dropped = status.get("failure"), status["dropped_records"]
+    threads = status["threads"]
     return WorkerSeen(
         state,
         client_state=status["state"],
         topology_hash=status["topology_hash"],
         is_ready=bool(status["ready"]["ok"]),
         is_paused=bool(status["paused"]),
+        is_leader=any(thread["leads_group"] for thread in threads),
+        busy_share=busy_share,
         failure=None if failure is None else f"{failure['error']}: {failure['message']}",
+        restore_rate=int(status["restore_rate_bytes_per_second"]),
+        rebalances=int(status["rebalances"]),
+        processed_records=sum(task["processed_records"] for thread in threads for task in thread["tasks"]),
+        bad_records=sum(count for reason, count in dropped.items() if reason in BAD_REASONS),
     )
 
 
-def _tasks(slot: int, status: Mapping[str, Any]) -> list[TaskView]:
+def inputs_of(told: Mapping[int, Mapping[str, Any]], ends: Mapping[str, Mapping[int, int]]) -> dict[Place, InputSeen]:
+    """Ends as the cluster says, or as of a worker's last fetch: one that hangs fetches nothing more."""
+    found = {}
+    for place, seen in _inputs(told):
+        topic, partition = place
+        lag = seen["lag_records"]
+        fetched = None if lag is None else int(seen["position"]) + int(lag)
+        found[place] = InputSeen(seen["committed"], ends.get(topic, {}).get(partition, fetched))
+    return found
+
+
+def _inputs(told: Mapping[int, Mapping[str, Any]]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    for status in told.values():
+        for thread in status["threads"]:
+            for task in thread["tasks"]:
+                yield from (((seen["topic"], int(seen["partition"])), seen) for seen in task["inputs"])
+
+
+def tasks_of(slot: int, status: Mapping[str, Any]) -> list[TaskView]:
     found = []
     for thread in status["threads"]:
         for task in thread["tasks"]:

@@ -91,7 +91,7 @@ def _pausing(app: App, seen: AppSeen) -> Iterator[Correction]:
     for slot, worker in sorted(seen.workers.items()):
         if worker.client_state not in ("running", "rebalancing"):
             continue
-        if app.desired == "paused" and not worker.is_paused:
-            yield Correction("pause", slot, "the app is to be paused")
-        elif app.desired == "running" and worker.is_paused:
+        if (app.desired == "paused" or app.quarantine is not None) and not worker.is_paused:
+            yield Correction("pause", slot, app.quarantine or "the app is to be paused")
+        elif app.desired == "running" and app.quarantine is None and worker.is_paused:
             yield Correction("resume", slot, "the app is to run")

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamfleet_platform.model.app_policies import Health
 from streamfleet_platform.model.phase import Phase
-from streamfleet_platform.model.quantities import duration_text
 from streamfleet_platform.operations.seen import AppSeen
 from streamfleet_platform.registry.tables import App, Operation
 from streamfleet_platform.runtime.api import WorkerPhase
@@ -27,9 +25,10 @@ class Situation:
     operation: Operation | None
     operation_phase: Phase | None
     step: str | None
-    health: Health
     failed: str | None
     """Why the last operation left the app to a person."""
+    ailments: tuple[str, ...] = ()
+    """What health.py says."""
 
 
 def phase_of(now: Situation) -> tuple[Phase, str]:
@@ -105,8 +104,12 @@ def _workers(now: Situation) -> Found:
 
 def _tasks(now: Situation) -> Found:
     seen = now.seen
+    if now.app.quarantine is not None:
+        return Phase.QUARANTINED, f"{now.app.quarantine}; start it again when that is solved"
     if any(worker.is_paused for worker in seen.workers.values()) or now.app.desired == "paused":
         return Phase.PAUSED, "as wanted" if now.app.desired == "paused" else "paused at its door"
+    if now.ailments and seen.restoring:  # one that lasts too long is no longer only that
+        return _health(now)
     if seen.restoring:
         left = sum(task.restore_remaining or 0 for task in seen.restoring)
         return Phase.RESTORING, f"{len(seen.restoring)} tasks restore, {left} records to go"
@@ -120,7 +123,7 @@ def _tasks(now: Situation) -> Found:
 
 
 def _health(now: Situation) -> Found:
-    if now.seen.stuck:
-        bound = duration_text(now.health.no_progress)
-        return Phase.DEGRADED, f"no progress for {bound}: {', '.join(now.seen.stuck[:3])}"
-    return None
+    if not now.ailments:
+        return None
+    more = f"; and {len(now.ailments) - 1} more" if len(now.ailments) > 1 else ""
+    return Phase.DEGRADED, f"{now.ailments[0]}{more}"

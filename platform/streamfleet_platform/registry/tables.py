@@ -72,6 +72,8 @@ class App(SQLModel, table=True):
     """By store: the epoch that a bootstrap has published. Stores that are not here have none."""
     fenced_by: str | None = None
     """The operation or bootstrap that holds the app stopped; nothing is started meanwhile."""
+    quarantine: str | None = Field(default=None, sa_column=Column(Text))
+    """Why it is kept paused until a person acts: its error budget was spent."""
     retired_until: datetime | None = _time_or_none()
     """The end of a retired app's undo window."""
     observed_at: datetime | None = _time_or_none()

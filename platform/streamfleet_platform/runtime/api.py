@@ -157,6 +157,10 @@ class Runtime(Protocol):
         """What its stores take on disk; None: not known."""
         ...
 
+    def task_bytes(self, app: str, slot: int) -> Mapping[str, int]:
+        """The same by task, named by the content id of its sub-topology and its partition (`5f0c..._3`); empty: not known."""
+        ...
+
     def remove_state(self, app: str, slot: int, *, token: int) -> None:
         """Delete the slot's local state. ConflictError while a process may use it. A slot that is not there has none."""
         ...

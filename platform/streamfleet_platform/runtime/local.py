@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import signal
 import socket
@@ -40,6 +41,7 @@ from streamfleet_platform.runtime.specification import slot_settings
 _KEEPER = Path(keeper.__file__)
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
 """What a worker gets of the server's environment. Whatever makes an interpreter or a linker load code is not among it."""
+_TASK = re.compile(r"[0-9a-f]{16}_[0-9]+")
 _FORCE_SECONDS = 5.0
 """How long after the end of a grace period a keeper that has not acted is taken for stuck."""
 
@@ -123,6 +125,11 @@ class LocalRuntime:
 
     def state_bytes(self, app: str, slot: int) -> int | None:
         return sum(_file_bytes(path) for path in self._slot(app, slot).state.rglob("*"))
+
+    def task_bytes(self, app: str, slot: int) -> Mapping[str, int]:
+        """As the engine lays them out: state/APPLICATION-ID/TASK."""
+        tasks = [task for owner in _entries(self._slot(app, slot).state) for task in _entries(owner)]
+        return {task.name: sum(map(_file_bytes, task.rglob("*"))) for task in tasks if _TASK.fullmatch(task.name)}
 
     # start
 

@@ -7,7 +7,7 @@ asked for. A worker starts, and stops, with the next look at it, unless `is_slow
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -29,6 +29,7 @@ class SimulatedRuntime:
         self.specs: dict[Slot, WorkerSpec] = {}
         self.stored_bytes: dict[Slot, int] = {}
         """What state_bytes() says."""
+        self.stored_task_bytes: dict[Slot, dict[str, int]] = {}
         self.calls: list[tuple[str, str, int]] = []
         """What was changed, in order: verb, app, slot."""
         self._states: dict[Slot, WorkerState] = {}
@@ -86,6 +87,9 @@ class SimulatedRuntime:
 
     def state_bytes(self, app: str, slot: int) -> int | None:
         return self.stored_bytes.get((app, slot), 0)
+
+    def task_bytes(self, app: str, slot: int) -> Mapping[str, int]:
+        return self.stored_task_bytes.get((app, slot), {})
 
     def remove_state(self, app: str, slot: int, *, token: int) -> None:
         with self._lock:

@@ -5,7 +5,8 @@ fleet.py        Fleet: the FleetService, put together from the parts below
 looking.py      rows become views
 changing.py     what callers ask for becomes rows: plan, apply, operations
 resetting.py    previews of resets, and resets that Git asks for
-jobs.py         audits and bootstraps, as far as the registry has to do with them
+auditing.py     what audits have to know, and what they report
+bootstrapping.py  bootstraps: begun, gone on with, reported by their jobs, aborted
 loop.py         holds the lease and makes pass after pass
 process.py      run_server: all of it, and a clean end
 """

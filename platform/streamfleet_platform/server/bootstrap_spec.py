@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ def bootstrap_spec(
     name: str,
     *,
     run_id: str,
-    token: int,
     epochs: Mapping[str, int],
+    used_epochs: Sequence[int],
     inputs: Mapping[str, int],
     directory: Path,
     snapshots: Path,
@@ -38,8 +38,7 @@ def bootstrap_spec(
     return {
         "format": 1,
         "run_id": run_id,
-        "token": token,
-        "epoch": epochs.get(store, 0) + 1,
+        "epoch": max([epochs.get(store, 0), *used_epochs]) + 1,
         "published_epoch": epochs.get(store, 0),
         "app": {
             "application_id": revision.spec.application_id,
@@ -88,6 +87,11 @@ def _input(revision: AppRevision, declared: Bootstrap, store: str, inputs: Mappi
     lock = revision.lock
     part: Any = lock.part_of_store(store)
     sources = {topic for node in part["nodes"] if node["kind"] == "source" for topic in node["topics"]}
+    others = sorted(_leading_to(lock, part) - {topics[0]})
+    if others:
+        raise InvalidRequestError(
+            f"store {store} is also made of {', '.join(others)}, which the table has not", hint="reset the app instead"
+        )
     if topics[0] in sources:
         return topics[0], None
     inner = sorted(sources & lock.internal_topics.keys())
@@ -96,6 +100,21 @@ def _input(revision: AppRevision, declared: Bootstrap, store: str, inputs: Mappi
             f"{topics[0]} does not lead to store {store} by one way", hint="reset the app instead"
         )
     return topics[0], real_name(revision.spec.application_id, lock, inner[0])
+
+
+def _leading_to(lock: TopologyLock, part: Any) -> set[str]:
+    """All external topics whose records reach a sub-topology, through repartition topics too."""
+    found: set[str] = set()
+    waiting, seen = [part], {part["id"]}
+    while waiting:
+        sources = {t for node in waiting.pop()["nodes"] if node["kind"] == "source" for t in node["topics"]}
+        found |= sources - lock.internal_topics.keys()
+        for other in lock.sub_topologies:
+            sinks = {node.get("topic") for node in other["nodes"] if node["kind"] == "sink"}
+            if other["id"] not in seen and sinks & sources & lock.internal_topics.keys():
+                seen.add(other["id"])
+                waiting.append(other)
+    return found
 
 
 def _fed_by(lock: TopologyLock, topic: str) -> list[str]:

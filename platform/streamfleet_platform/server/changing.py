@@ -121,6 +121,8 @@ class Changing:
                 return operation_view(session, again)
             row = apps.get_app(session, app)
             state, full = self._checked(session, kind, row, params, intent_id)
+            if kind in (OperationKind.START, OperationKind.RESET):
+                row.quarantine = None  # a person's word: it may try again
             operation = new_operation(kind, app, full, actor, intent_id, self._clock(), str(params.get("reason") or ""))
             journal.begin(session, operation)
             if state is OperationState.ASKING:

@@ -16,8 +16,9 @@ from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.operations.work import World
 from streamfleet_platform.reconcile.planner import Planner
 from streamfleet_platform.registry import apps, history
+from streamfleet_platform.server.auditing import Auditing
+from streamfleet_platform.server.bootstrapping import Bootstrapping
 from streamfleet_platform.server.changing import Changing
-from streamfleet_platform.server.jobs import Jobs
 from streamfleet_platform.server.looking import Looking
 from streamfleet_platform.server.resetting import Resetting
 from streamfleet_platform.service import Door
@@ -44,7 +45,8 @@ class Fleet:
         self._looking = Looking(world.database, world.revisions)
         self._resetting = Resetting(world.database, world.revisions, world.cluster_of)
         self._changing = Changing(world.database, planner, world.revisions, self._resetting, world.clock)
-        self._jobs = Jobs(
+        self._auditing = Auditing(world.database, world.revisions, world.clock)
+        self._bootstrapping = Bootstrapping(
             world.database, world.revisions, world.cluster_of, world.clock, runs=runs, snapshots=snapshots
         )
 
@@ -173,16 +175,16 @@ class Fleet:
     # jobs
 
     def audit_spec(self, app: str) -> views.AuditSpecView:
-        return views.AuditSpecView(spec=self._jobs.audit_spec(app))
+        return views.AuditSpecView(spec=self._auditing.audit_spec(app))
 
     def record_audit(self, app: str, report: views.AuditReport, *, actor: str) -> views.AuditRunView:
-        return self._jobs.record_audit(app, report, actor=actor)
+        return self._auditing.record_audit(app, report, actor=actor)
 
     def audits(self, app: str, limit: int) -> Sequence[views.AuditRunView]:
-        return self._jobs.audits(app, limit)
+        return self._auditing.audits(app, limit)
 
     def audit_html(self, app: str, run_id: str) -> str:
-        return self._jobs.audit_html(app, run_id)
+        return self._auditing.audit_html(app, run_id)
 
     def findings(self, app: str | None, state: str | None) -> Sequence[views.FindingView]:
         return self._looking.findings(app, state)
@@ -191,10 +193,14 @@ class Fleet:
         self, app: str, request: views.BootstrapStart, *, actor: str, intent_id: str
     ) -> views.BootstrapRunView:
         self._check_leads()
-        return self._jobs.start_bootstrap(app, request, actor=actor, intent_id=intent_id)
+        begun = self._bootstrapping.start(app, request, actor=actor, intent_id=intent_id)
+        self._wake()
+        return begun
 
     def move_bootstrap(self, app: str, run_id: str, move: views.BootstrapMove, *, actor: str) -> views.BootstrapRunView:
-        return self._jobs.move_bootstrap(app, run_id, move, actor=actor)
+        moved = self._bootstrapping.move(app, run_id, move, actor=actor)
+        self._wake()
+        return moved
 
     def bootstraps(self, app: str) -> Sequence[views.BootstrapRunView]:
-        return self._jobs.bootstraps(app)
+        return self._bootstrapping.bootstraps(app)

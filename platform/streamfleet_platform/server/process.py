@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,10 +29,13 @@ from streamfleet_platform.operations.cluster import Cluster
 from streamfleet_platform.operations.journal import Failpoint, Journal, no_failpoint
 from streamfleet_platform.operations.kafka_cluster import KafkaCluster
 from streamfleet_platform.operations.work import Doors, Revisions, World
-from streamfleet_platform.reconcile.door_observer import DoorObserver, HttpDoors
+from streamfleet_platform.reconcile.cluster_watch import ClusterWatch
+from streamfleet_platform.reconcile.door_observer import DoorObserver
+from streamfleet_platform.reconcile.doors import HttpDoors
 from streamfleet_platform.reconcile.observing import Observer
 from streamfleet_platform.reconcile.planner import Planner
 from streamfleet_platform.reconcile.reconciler import Reconciler
+from streamfleet_platform.reconcile.state_watch import StateWatch
 from streamfleet_platform.registry.database import Database
 from streamfleet_platform.registry.lease import Leases
 from streamfleet_platform.registry.migrations import migrate
@@ -126,7 +130,9 @@ def real_outside(settings: ServerSettings, clock: Clock = utc_now) -> Outside:
         LocalSettings(settings.workers, secret_directory=settings.secrets, secret_variables=tuple(variables))
     )
     doors = HttpDoors()
-    return Outside(runtime, doors, DoorObserver(doors, clock), Clusters(secret_source).get)
+    cluster_of = Clusters(secret_source).get
+    observer = DoorObserver(doors, clock, ClusterWatch(cluster_of, clock), StateWatch(runtime))
+    return Outside(runtime, doors, observer, cluster_of)
 
 
 def _secret_variables(settings: ServerSettings) -> list[str]:
@@ -140,22 +146,27 @@ def _secret_variables(settings: ServerSettings) -> list[str]:
 
 
 class Clusters:
-    """One admin client per cluster, made when it is first needed."""
+    """One admin client per cluster, made when it is first needed. Any thread."""
 
     def __init__(self, secret_source: SecretSource) -> None:
         self._secrets = secret_source
         self._known: dict[str, Cluster] = {}
+        self._lock = threading.Lock()
 
     def get(self, cluster: ClusterDefinition) -> Cluster:
         key = cluster.model_dump_json()
-        if key not in self._known:
-            settings: dict[str, Any] = {"bootstrap.servers": cluster.bootstrap}
-            for name, value in cluster.config.items():
-                settings[name] = (
-                    REFERENCE.sub(lambda m: self._value(m[1], cluster), value) if isinstance(value, str) else value
-                )
-            self._known[key] = KafkaCluster(settings)
-        return self._known[key]
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = KafkaCluster(self._settings(cluster))
+            return self._known[key]
+
+    def _settings(self, cluster: ClusterDefinition) -> dict[str, Any]:
+        settings: dict[str, Any] = {"bootstrap.servers": cluster.bootstrap}
+        for name, value in cluster.config.items():
+            settings[name] = (
+                REFERENCE.sub(lambda m: self._value(m[1], cluster), value) if isinstance(value, str) else value
+            )
+        return settings
 
     def _value(self, name: str, cluster: ClusterDefinition) -> str:
         return self._secrets.value(name, cluster.secrets[name])

@@ -47,3 +47,10 @@ def _stores(app: App, lock: TopologyLock) -> Iterator[Problem]:
         if name not in known:
             place = place_of(app.document, "spec", "state", "stores", name)
             yield Problem(place, f"the code has no store {name}", unknown_hint(name, known))
+    bounded = {name for name, policy in app.spec.state.stores.items() if policy.max_bytes is not None}
+    for part in lock.sub_topologies:  # its stores share a database: what one of them takes cannot be told
+        without = sorted(set(part["stores"]) - bounded)
+        for name in sorted(set(part["stores"]) & bounded) if without else ():
+            place = place_of(app.document, "spec", "state", "stores", name, "maxBytes")
+            fact = f"store {name} shares a database with {', '.join(without)}, which has no bound"
+            yield Problem(place, fact, "give all of them a maxBytes; together they bound the database")

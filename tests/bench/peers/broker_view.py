@@ -9,6 +9,7 @@ from concurrent.futures import Future
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
+from tests.bench.peers import process_tree
 from tests.bench.peers.dataset import PARTITIONS
 
 Offsets = dict[tuple[str, int], int]
@@ -21,6 +22,10 @@ class BrokerView:
         self.bootstrap = bootstrap
         self.pid = pid
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+
+    @property
+    def cpu_seconds(self) -> float:
+        return process_tree.cpu_seconds(self.pid)
 
     def ends(self, *topics: str) -> Offsets:
         wanted = {TopicPartition(topic, p): OffsetSpec.latest() for topic in topics for p in range(PARTITIONS)}

@@ -1,25 +1,25 @@
-"""One run of one runner on one workload, watched from outside until all its results are there."""
+"""One run of one runner on one workload, watched from outside until all its results are there. Restoring is in restore.py."""
 
 from __future__ import annotations
 
 import shutil
-import signal
-import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.bench.peers import process_tree
-from tests.bench.peers.broker_view import BrokerView
-from tests.bench.peers.dataset import PARTITIONS, Dataset
-from tests.bench.peers.runners_built import ROOT, Runner
+from tests.bench.peers.broker_view import BrokerView, GroupView
+from tests.bench.peers.dataset import Dataset
+from tests.bench.peers.runner_process import FailedRunError, Place, RunnerProcess, started
+from tests.bench.peers.runners_built import Runner
 from tests.bench.peers.workloads import WORKLOADS, Workload, what_is_wrong
 
 STEADY_FROM = 0.25
-IDLE_SECONDS = 3.0
+"""Lines are measured from the first commit on: later, words that were split before are still to be counted."""
+SETTLE_SECONDS = 1.0
+IDLE_SECONDS = 5.0
 POLL_SECONDS = 0.05
 
 
@@ -34,10 +34,6 @@ class Sample:
     """Records of the input."""
 
 
-class FailedRunError(Exception):
-    """It ended, or did not finish in time."""
-
-
 @dataclass
 class Measurement:
     """Everything one run needs."""
@@ -45,6 +41,7 @@ class Measurement:
     runner: Runner
     command: Sequence[str]
     name: str
+    thousands: int
     view: BrokerView
     data: Dataset
     work: Path
@@ -54,172 +51,105 @@ class Measurement:
     def workload(self) -> Workload:
         return WORKLOADS[self.name]
 
-    def run(self) -> dict[str, Any]:
-        """A row of the results; `wrong` or `failed` says why it does not count."""
-        app_id = f"b{time.time_ns() // 1_000_000:x}-{self.runner.name}-{self.name.lower()}"
-        thousands = self.runner.thousands[self.workload.family]
-        row: dict[str, Any] = {"runner": self.runner.name, "workload": self.name, "thousands": thousands}
-        try:
-            row |= self._restore(app_id) if self.name == "R" else self._whole(app_id, thousands)
-        except (FailedRunError, RuntimeError) as error:
-            row["failed"] = str(error)
-        finally:
-            self.view.clean(app_id)
-            shutil.rmtree(self.work / app_id, ignore_errors=True)
-        return row
+    @property
+    def log(self) -> Path:
+        return self.work / f"{self.runner.name}.log"
 
-    def _whole(self, app_id: str, thousands: int) -> dict[str, Any]:
-        topic = self.data.topic(self.workload.family, thousands)
-        partner = self.data.partner(self.workload.family, thousands)
-        output = f"out-{app_id}"
+    def place(self, app_id: str, topic: str, output: str) -> Place:
+        partner = self.data.partner(self.workload.family, self.thousands)
+        return Place(app_id, topic, output, partner, self.work / app_id)
+
+    def run(self, app_id: str) -> dict[str, Any]:
+        """What was seen; `wrong` says why it does not count."""
+        topic, output = self.data.topic(self.workload.family, self.thousands), f"out-{app_id}"
         self.data.create(output)
+        place = self.place(app_id, topic, output)
         began, busy = time.monotonic(), process_tree.busy_core_seconds()
-        with self._started(app_id, topic, output, partner, self.work / app_id) as process:
-            samples = self._watch(process, app_id, topic, output)
+        with started(self.command, self.workload.code, self.view.bootstrap, place, self.log) as process:
+            samples, first_result = self.watch(process, place)
             wall = time.monotonic() - began
             foreign = (process_tree.busy_core_seconds() - busy - samples[-1].cpu - _spent(samples).broker_cpu) / wall
-            facts = {"rss_mb": round(process_tree.peak_megabytes(process.pid)), "idle_share": self._idle_share(process)}
-        records = self.data.facts[topic]["records"]
-        wrong = what_is_wrong(self.workload.check, self.view.rows(output), self.data.facts[topic])
-        rates = {"all": _slope(samples, records, 0.0), "steady": _slope(samples, records, STEADY_FROM)}
-        return {"records": records, "wrong": wrong, "foreign": round(max(0.0, foreign), 2), **facts, **rates}
-
-    def _restore(self, app_id: str) -> dict[str, Any]:
-        """Distinct keys are counted, the directory deleted, one record per partition sent again: only restored keys count 2."""
-        found, rss = {}, 0
-        for thousands in (1, self.runner.thousands["keys"]):
-            app, output, private = (f"{prefix}{app_id}-{thousands}" for prefix in ("", "out-", "in-"))
-            for topic in (output, private):
-                self.data.create(topic)
-            last = self._copied(self.data.topic("keys", thousands), private)
-            self.data.facts[private] = {"records": thousands * 1000}
-            directory = self.work / app_id / str(thousands)
-            with self._started(app, private, output, "customers", directory) as process:
-                self._watch(process, app, private, output)
-            shutil.rmtree(directory)
-            self._await(lambda app=app: self.view.group_is_empty(app), "the group to be empty")
-            self.data.send(private, last.values(), {row[0] or b"": partition for partition, row in last.items()})
-            before, began = sum(self.view.ends(output).values()), time.monotonic()
-            with self._started(app, private, output, "customers", directory) as process:
-                self._await(
-                    lambda process=process, output=output, before=before: (
-                        _lives(process) and sum(self.view.ends(output).values()) >= before + PARTITIONS
-                    ),
-                    "results after the restore",
-                )
-                found[thousands] = (time.monotonic() - began, process_tree.cpu_seconds(process.pid))
-                rss = round(process_tree.peak_megabytes(process.pid))
-            twice = sum(1 for _, value in self.view.rows(output) if value == b"2")
-            if twice < PARTITIONS:
-                return {"wrong": f"{twice} of {PARTITIONS} counts were restored"}
-        (small_wall, small_cpu), (wall, cpu) = found.values()
-        keys = (max(found) - 1) * 1000
-        net = {"rate": keys / (wall - small_wall), "cpu_us": (cpu - small_cpu) / keys * 1e6, "broker_us": 0.0}
+            peak, idle = process.peak_megabytes, _idle_share(process)
+        facts = self.data.facts[topic]
+        rows = self.view.rows(output)
         return {
-            "records": keys,
-            "wrong": None,
-            "rss_mb": rss,
-            "start_s": round(small_wall, 2),
-            "all": net,
-            "steady": net,
+            "records": facts["records"],
+            "wrong": what_is_wrong(self.workload.check, rows, facts, self._wanted_outputs(topic) or None),
+            "foreign": round(max(0.0, foreign), 2),
+            "start_s": None if first_result is None else round(first_result - began, 2),
+            "rss_mb": round(peak),
+            "idle_share": idle,
+            "steady": _slope(samples, facts["records"], 0.0 if self.workload.family == "lines" else STEADY_FROM),
         }
 
-    def _copied(self, topic: str, target: str) -> dict[int, tuple[bytes | None, bytes, int]]:
-        """Into a topic of the same partitions; the last record of each."""
-        rows, partitions, last = [], {}, {}
-        for message in self.view.messages(topic):
-            row = (message.key(), message.value() or b"", message.timestamp()[1])
-            rows.append(row)
-            partitions[row[0] or b""] = message.partition()
-            last[message.partition() or 0] = row
-        self.data.send(target, rows, {key: partition or 0 for key, partition in partitions.items()})
-        return last
-
-    @contextmanager
-    def _started(
-        self, app: str, topic: str, output: str, partner: str, directory: Path
-    ) -> Iterator[subprocess.Popen[bytes]]:
-        named = {"bootstrap": self.view.bootstrap, "app-id": app, "input": topic, "output": output, "partner": partner}
-        arguments = [part for name, value in named.items() for part in (f"--{name}", value)]
-        command = [*self.command, self.workload.code, *arguments, "--state-dir", str(directory)]
-        with (self.work / f"{self.runner.name}.log").open("ab") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT)
-            try:
-                yield process
-            finally:
-                _stop(process)
-
-    def _watch(self, process: subprocess.Popen[bytes], app: str, topic: str, output: str) -> list[Sample]:
-        records = self.data.facts[topic]["records"]
-        wanted = self._wanted_outputs(topic)
-        ends, group = self.view.ends(topic), self.view.group(app)
-        samples = [Sample(time.monotonic(), 0.0, process_tree.cpu_seconds(self.view.pid), 0.0)]
-        deadline = time.monotonic() + self.timeout
+    def watch(self, process: RunnerProcess, place: Place) -> tuple[list[Sample], float | None]:
+        """Until the end: where the run was all the time, and when its first result was there."""
+        records, wanted = self.data.facts[place.input]["records"], self._wanted_outputs(place.input)
+        group = self.view.group(place.app_id) if self.runner.group else None
+        samples = [Sample(time.monotonic(), 0.0, self.view.cpu_seconds, 0.0)]
+        first_result, deadline = None, time.monotonic() + self.timeout
         try:
             while True:
                 time.sleep(POLL_SECONDS)
-                written = sum(self.view.ends(output).values()) if wanted else 0
-                all_written = not wanted or written >= wanted
-                if self.runner.group:
-                    inner = self.view.repartition_topics(app)
-                    committed = group.committed(topic, *inner)
-                    done: float = sum(offset for at, offset in committed.items() if at in ends)
-                    is_over = (
-                        all_written and done >= records and (not inner or committed == self.view.ends(topic, *inner))
-                    )
+                is_alive = process.lives  # asked before the results, or the last ones would be missed
+                needs_ends = wanted is not None or first_result is None
+                written = sum(self.view.ends(place.output).values()) if needs_ends else 0
+                first_result = first_result or (time.monotonic() if written else None)
+                if group is not None:
+                    done, is_over = self._progress(group, place, records)
+                    is_over = is_over and (not wanted or written >= wanted)
                 else:
                     done = written / wanted * records if wanted else 0.0
-                    is_over = (all_written and bool(wanted)) or process.poll() is not None
-                self._sample(samples, process, float(records) if is_over else min(done, records * 0.999))
+                    is_over = (bool(wanted) and written >= (wanted or 0)) or not is_alive
+                broker_cpu = self.view.cpu_seconds
+                done = float(records) if is_over else min(done, records * 0.999)
+                samples.append(Sample(time.monotonic(), process.cpu_seconds, broker_cpu, done))
                 if is_over:
-                    return samples
-                if not _lives(process):
-                    raise FailedRunError(f"it ended with {process.returncode}; see {self.runner.name}.log")
+                    return samples, first_result
+                process.require_life()
                 if time.monotonic() > deadline:
                     raise FailedRunError(f"not finished after {self.timeout:g} s: {done:.0f} of {records} records")
         finally:
-            group.close()
+            if group is not None:
+                group.close()
 
-    def _sample(self, samples: list[Sample], process: subprocess.Popen[bytes], done: float) -> None:
-        cpu = process_tree.cpu_seconds(process.pid) or samples[-1].cpu  # a process that has ended has no /proc
-        samples.append(Sample(time.monotonic(), cpu, process_tree.cpu_seconds(self.view.pid), done))
+    def _progress(self, group: GroupView, place: Place, records: int) -> tuple[float, bool]:
+        """Records of the input that are committed, and whether that is all, of topics in between as well."""
+        inner = self.view.repartition_topics(place.app_id)
+        partners = [place.partner] if self.workload.family == "pairs" else []
+        committed = group.committed(place.input, *partners, *inner)
+        done = sum(offset for (topic, _), offset in committed.items() if topic == place.input)
+        if done < records:
+            return done, False
+        ends = self.view.ends(*partners, *inner) if partners or inner else {}
+        return done, all(committed.get(at, 0) >= end for at, end in ends.items())
 
     def _wanted_outputs(self, topic: str) -> int | None:
         facts = self.data.facts[topic]
         if self.name in self.runner.finals or self.name == "R":
-            return None if self.runner.group else 0
+            return None
         if self.workload.outputs is None:
-            return facts.get("words") if not self.runner.group else None
+            return None if self.runner.group else facts.get("words")
         return facts[self.workload.outputs]
 
-    def _idle_share(self, process: subprocess.Popen[bytes]) -> float | None:
-        """CPU per second when there is nothing to do."""
-        if not _lives(process):
-            return None
-        before = process_tree.cpu_seconds(process.pid)
-        time.sleep(IDLE_SECONDS)
-        return round((process_tree.cpu_seconds(process.pid) - before) / IDLE_SECONDS, 4)
-
-    def _await(self, holds: Any, what: str) -> None:
+    def await_that(self, holds: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + self.timeout
         while not holds():
             if time.monotonic() > deadline:
                 raise FailedRunError(f"waited {self.timeout:g} s for {what}")
             time.sleep(POLL_SECONDS)
 
+    def clean(self, app_id: str) -> None:
+        self.view.clean(app_id)
+        shutil.rmtree(self.work / app_id, ignore_errors=True)
 
-def _lives(process: subprocess.Popen[bytes]) -> bool:
-    return process.poll() is None
 
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    if _lives(process):
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-    process.wait()
+def _idle_share(process: RunnerProcess) -> float | None:
+    """CPU per second when there is nothing to do; None if the runner ends then."""
+    time.sleep(SETTLE_SECONDS)
+    before = process.cpu_seconds
+    time.sleep(IDLE_SECONDS)
+    return round((process.cpu_seconds - before) / IDLE_SECONDS, 4) if process.lives else None
 
 
 def _spent(samples: Sequence[Sample]) -> Sample:

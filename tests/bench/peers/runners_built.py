@@ -9,6 +9,7 @@ import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -18,37 +19,36 @@ JAVA_OPTIONS = ("-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
 
 @dataclass(frozen=True)
 class Runner:
-    """One system."""
+    """One system; what its fields mean is said in runners.toml."""
 
     name: str
+    kind: str
     workloads: tuple[str, ...]
-    thousands: dict[str, int]
+    thousands: int
+    long: int | None = None
     packages: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
     group: bool = True
     finals: tuple[str, ...] = ()
+    default: bool = True
 
     def command(self) -> list[str]:
         """Built first where that has not been done; RuntimeError says why it cannot be."""
-        if self.name == "streamfleet":
+        if self.kind == "streamfleet":
             return [sys.executable, "-m", "tests.bench.peers.runners.streamfleet_app"]
-        if self.name == "java":
-            return ["java", *JAVA_OPTIONS, "-cp", _java_class_path(), "bench.Main"]
-        return [str(_environment(self)), str(HERE / "runners" / f"{self.name}_app.py")]
+        if self.kind == "java":
+            return ["java", *JAVA_OPTIONS, *self.options, "-cp", _java_class_path(), "bench.Main"]
+        return [str(_environment(self)), str(HERE / "runners" / f"{self.kind}_app.py")]
 
 
 def all_runners() -> dict[str, Runner]:
     tables = tomllib.loads((HERE / "runners.toml").read_text("utf-8"))
-    return {
-        name: Runner(
-            name,
-            tuple(table["workloads"]),
-            table["thousands"],
-            tuple(table.get("packages", ())),
-            table.get("group", True),
-            tuple(table.get("finals", ())),
-        )
-        for name, table in tables.items()
-    }
+    return {name: _runner(name, table) for name, table in tables.items()}
+
+
+def _runner(name: str, table: dict[str, Any]) -> Runner:
+    lists = {field: tuple(value) for field, value in table.items() if isinstance(value, list)}
+    return Runner(**{"name": name, "kind": name, **table, **lists})
 
 
 def _environment(runner: Runner) -> Path:

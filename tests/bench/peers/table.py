@@ -1,58 +1,68 @@
-"""The results as one table: medians of the runs that count, and ratios to Java's of the same workload."""
+"""The results as one table: medians of the runs that count, and what the engine needs of each peer's."""
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from tests.bench.peers import bars
+from tests.bench.peers.comparison import OURS, Comparison
+from tests.bench.peers.runners_built import Runner
 from tests.bench.peers.workloads import WORKLOADS
 
 HEAD = (
     "workload",
     "runner",
+    "records",
     "CPU us/record (best)",
-    "x Java",
+    "ours to it",
     "k records/s (best)",
-    "x Java",
-    "broker us",
-    "RSS MB",
+    "ours to it",
+    "start s",
     "idle",
+    "RSS MB",
+    "broker us",
     "runs",
 )
 
 
-def lines(rows: Sequence[dict[str, Any]]) -> list[str]:
-    counted = [row for row in rows if row.get("steady") and not row.get("wrong") and not row.get("failed")]
+def lines(rows: Sequence[dict[str, Any]], runners: dict[str, Runner]) -> list[str]:
+    seen = Comparison(rows)
     found = [f"| {' | '.join(HEAD)} |", "|" + " --- |" * len(HEAD)]
-    for name, workload in WORKLOADS.items():
-        of_workload = [row for row in counted if row["workload"] == name]
-        java = [row for row in of_workload if row["runner"] == "java"]
-        for runner in dict.fromkeys(row["runner"] for row in of_workload):
-            own = [row for row in of_workload if row["runner"] == runner]
-            found.append(f"| {name} {workload.title} | {runner} | {' | '.join(_cells(own, java))} |")
+    everyone = {row["runner"] for row in rows}
+    for name in seen.workloads:
+        base = name.split(" ")[0]
+        for runner in runners.values():
+            label = f"| {name} {WORKLOADS[base].title} | {runner.name} | "
+            if runner.name in seen.runners(name):
+                found.append(label + f"{' | '.join(_cells(seen, name, runner.name))} |")
+            elif runner.name in everyone and base not in runner.workloads and not seen.is_long(name):
+                found.append(label + "none |" + " |" * (len(HEAD) - 3))
     found += [
         f"NOT COUNTED: {row['runner']} {row['workload']}: {row.get('failed') or row.get('wrong') or 'too short to measure'}"
-        for row in rows
-        if row not in counted
+        for row in seen.left_out
     ]
-    return found
+    return [*found, "", *bars.lines(rows)]
 
 
-def _cells(own: Sequence[dict[str, Any]], java: Sequence[dict[str, Any]]) -> list[str]:
-    cpu, rate = _values(own, "cpu_us"), _values(own, "rate")
-    idle = [row["idle_share"] for row in own if row.get("idle_share") is not None]
+def _cells(seen: Comparison, name: str, runner: str) -> list[str]:
+    cpu, rate = seen.values(name, runner, "cpu_us"), seen.values(name, runner, "rate")
+    start, idle = seen.median(name, runner, "start_s"), seen.median(name, runner, "idle_share")
+    runs = seen.runs(name, runner)
     return [
-        f"{statistics.median(cpu):.2f} ({cpu[0]:.2f})",
-        f"{statistics.median(cpu) / statistics.median(_values(java, 'cpu_us')):.2f}" if java else "",
-        f"{statistics.median(rate) / 1000:,.1f} ({rate[-1] / 1000:,.1f})",
-        f"{statistics.median(rate) / statistics.median(_values(java, 'rate')):.2f}" if java else "",
-        f"{statistics.median(_values(own, 'broker_us')):.2f}",
-        str(max(row["rss_mb"] for row in own)),
-        f"{min(idle):.1%}" if idle else "",
-        str(len(own)),
+        f"{runs[0]['records'] / 1000:,.0f} k",
+        f"{seen.median(name, runner, 'cpu_us') or 0:.2f} ({cpu[0]:.2f})",
+        _times(seen, name, runner, "cpu_us"),
+        f"{(seen.median(name, runner, 'rate') or 0) / 1000:,.1f} ({rate[-1] / 1000:,.1f})",
+        _times(seen, name, runner, "rate"),
+        "" if start is None else f"{start:.1f}",
+        "" if idle is None else f"{idle:.1%}",
+        f"{seen.median(name, runner, 'rss_mb') or 0:.0f}",
+        f"{seen.median(name, runner, 'broker_us') or 0:.2f}",
+        str(len(runs)),
     ]
 
 
-def _values(rows: Sequence[dict[str, Any]], field: str) -> list[float]:
-    return sorted(row["steady"][field] for row in rows)
+def _times(seen: Comparison, name: str, runner: str, field: str) -> str:
+    ratio = None if runner == OURS else seen.ratio(name, runner, field)
+    return "" if ratio is None else f"{ratio:.2f}x"

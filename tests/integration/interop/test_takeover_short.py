@@ -3,7 +3,7 @@
 import pytest
 from tests.interop.app import App
 from tests.interop.inputs import phases, recent
-from tests.interop.oracle import expected_results
+from tests.interop.oracle import expected_results, expected_rows
 from tests.interop.topologies import NAMES
 
 
@@ -19,3 +19,11 @@ def test_results_go_on_as_if_the_app_had_never_changed_hands(sides, broker, tmp_
     for side, records in zip(("java", "ours", "java"), given, strict=True):
         app.run(sides[side], records)
     assert app.results() == expected_results(topology, given)
+
+
+def test_rows_joined_by_a_foreign_key_go_on_as_if_the_app_had_never_changed_hands(sides, broker, tmp_path):
+    app = App(broker.bootstrap_servers, tmp_path, "foreign")
+    given = phases("foreign", recent())
+    for number, (side, records) in enumerate(zip(("java", "ours", "java"), given, strict=True), start=1):
+        app.run(sides[side], records)
+        assert app.rows() == expected_rows("foreign", given[:number])

@@ -19,11 +19,11 @@ app = Application(
     commit_interval=0.1 if code == "W7" else 1.0,
     processing_guarantee="exactly-once" if code == "W7" else "at-least-once",
 )
-is_text = code == "W5"
-source = app.topic(
-    given.input, key_deserializer="bytes" if is_text else "str", value_deserializer="str" if is_text else "json"
-)
-target = app.topic(given.output, key_serializer="str", value_serializer="json")
+key_format = "bytes" if code in ("W0", "W5") else "str"
+value_format = {"W0": "bytes", "W5": "str"}.get(code, "json")
+source = app.topic(given.input, key_deserializer=key_format, value_deserializer=value_format)
+raw_or_json = {"key_serializer": "bytes", "value_serializer": "bytes"} if code == "W0" else {"key_serializer": "str"}
+target = app.topic(given.output, **raw_or_json)
 stream = app.dataframe(source)
 
 
@@ -49,7 +49,19 @@ def enrich(order, customer):
     return {"id": order["id"], "customer": order["customer"], "amount": order["amount"], **named}
 
 
-if code == "W1":
+def pair(order, paid):
+    return {
+        "id": order["id"],
+        "customer": order["customer"],
+        "amount": order["amount"],
+        "name": paid["item"],
+        "tier": "",
+    }
+
+
+if code == "W0":
+    pass
+elif code == "W1":
     stream = stream.filter(lambda order: order["amount"] >= 30).apply(price)
 elif code in ("W2", "W7"):
     stream = stream.apply(count, stateful=True)
@@ -63,6 +75,12 @@ elif code == "W5":
 elif code == "W6":
     table = app.dataframe(app.topic(given.partner, key_deserializer="str", value_deserializer="json"))
     stream = stream.join_asof(table, how="inner", grace_ms=86_400_000, on_merge=enrich)
+elif code == "Ws":
+    stream = stream.session_window(5000, grace_ms=86_400_000).count().current()
+    stream = stream.apply(lambda w: {"start": w["start"], "end": w["end"], "count": w["value"]})
+elif code == "Wj":
+    paid = app.dataframe(app.topic(given.partner, key_deserializer="str", value_deserializer="json"))
+    stream = stream.join_interval(paid, how="inner", grace_ms=60_000, on_merge=pair, backward_ms=1000, forward_ms=1000)
 else:
     raise SystemExit(f"Quix has no {code} here")
 stream.to_topic(target)

@@ -86,7 +86,7 @@ def topology() -> sf.Topology:
     elif code in ("W4", "W4c"):
         windowed = orders.group_by_key().windowed_by(sf.TimeWindows(size=MINUTE, grace=MINUTE)).count(store="counts")
         windowed.to_stream().map(in_window).to(target, key_serde=text, value_serde=window_count)
-    elif code == "S":
+    elif code == "Ws":
         sessions = sf.SessionWindows(gap=timedelta(seconds=5), grace=DAY)
         counted = orders.group_by_key().windowed_by(sessions).count(store="counts")
         counted.to_stream().map(in_window).to(target, key_serde=text, value_serde=window_count)
@@ -94,7 +94,7 @@ def topology() -> sf.Topology:
         table = builder.table(partner, key_serde=text, value_serde=customer, store="customers")
         joined = orders.join(table, lambda o, c: Enriched(o.id, o.customer, o.amount, c.name, c.tier))
         joined.to(target, key_serde=text, value_serde=enriched)
-    elif code == "J":
+    elif code == "Wj":
         paid = builder.stream(partner, key_serde=text, value_serde=order)
         within = sf.JoinWindows(before=timedelta(seconds=1), after=timedelta(seconds=1), grace=MINUTE)
         pairs = orders.join(

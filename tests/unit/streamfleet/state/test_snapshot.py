@@ -101,6 +101,7 @@ def test_a_task_that_has_state_keeps_it(new_task, root):
 )
 def test_a_snapshot_of_something_else_is_not_used(new_task, root, wrong, capsys):
     write_snapshot(root, manifest(**wrong), ROWS)
+    (root / manifest(**wrong).changelog).rename(root / CHANGELOG)
     state = opened(new_task(Stores.key_value("s")), root)
     assert content(state) == {}
     assert state.changelog_offsets() == {}
@@ -110,7 +111,7 @@ def test_a_snapshot_of_something_else_is_not_used(new_task, root, wrong, capsys)
 @pytest.mark.parametrize("damage", ["flip", "truncate", "delete", "manifest"])
 def test_a_damaged_snapshot_is_not_used(new_task, root, damage):
     write_snapshot(root, manifest(), ROWS)
-    file = root / "s" / "0" / ("manifest.json" if damage == "manifest" else "000000.sst")
+    file = root / CHANGELOG / "0" / ("manifest.json" if damage == "manifest" else "000000.sst")
     data = bytearray(file.read_bytes())
     if damage == "delete":
         file.unlink()

@@ -291,7 +291,9 @@ class FakeFleet:
             raise NotFoundError(f"app {app} has no bootstrap {run_id}")
         if move.token != run.token:
             raise ConflictError("another run of the job has taken over")
-        self.runs[run_id] = run.model_copy(update={"state": move.state, "detail": move.detail})
+        # Its operation publishes what was verified, here at once.
+        state = "published" if move.state == "verified" else move.state
+        self.runs[run_id] = run.model_copy(update={"state": state, "detail": move.detail})
         self._note(app, "bootstrap.moved", actor)
         return self.runs[run_id]
 

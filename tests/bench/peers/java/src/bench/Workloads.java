@@ -54,7 +54,7 @@ final class Workloads {
             case "W4", "W4c" -> orders.groupByKey(grouped)
                 .windowedBy(TimeWindows.ofSizeAndGrace(MINUTE, MINUTE)).count()
                 .toStream().map(Workloads::inWindow).to(output, windows);
-            case "S" -> orders.groupByKey(grouped)
+            case "Ws" -> orders.groupByKey(grouped)
                 .windowedBy(SessionWindows.ofInactivityGapAndGrace(Duration.ofSeconds(5), Duration.ofDays(1))).count()
                 .toStream().map(Workloads::inWindow).to(output, windows);
             case "W6" -> orders
@@ -62,7 +62,7 @@ final class Workloads {
                     (o, c) -> new Values.Enriched(o.id(), o.customer(), o.amount(), c.name(), c.tier()),
                     Joined.with(TEXT, ORDER, Values.json(Values.Customer.class)))
                 .to(output, enriched);
-            case "J" -> orders
+            case "Wj" -> orders
                 .join(builder.stream(partner, Consumed.with(TEXT, ORDER)),
                     (o, p) -> new Values.Enriched(o.id(), o.customer(), o.amount(), p.item(), ""),
                     JoinWindows.ofTimeDifferenceAndGrace(Duration.ofSeconds(1), MINUTE),

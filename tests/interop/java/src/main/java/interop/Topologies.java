@@ -14,6 +14,7 @@ import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.TableJoined;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.WindowedSerdes;
@@ -39,6 +40,7 @@ final class Topologies {
             case "join" -> join(builder, topics);
             case "final" -> closedWindows(builder, topics);
             case "generated" -> generated(builder, topics);
+            case "foreign" -> foreign(builder, topics);
             default -> throw new IllegalArgumentException(name);
         }
         return builder.build();
@@ -91,6 +93,22 @@ final class Topologies {
         KTable<String, String> left = builder.table(topics + "-left");
         KTable<String, String> right = builder.table(topics + "-right");
         left.outerJoin(right, Topologies::joined).toStream().to(topics + "-out");
+    }
+
+    private static void foreign(StreamsBuilder builder, String topics) {
+        KTable<String, String> orders = builder.table(topics + "-orders", Materialized.as("orders"));
+        KTable<String, String> users = builder.table(topics + "-users", Materialized.as("users"));
+        orders.join(users, Topologies::namedUser, Topologies::joined, TableJoined.as("by-user"), Materialized.as("joined"))
+            .toStream(Named.as("joined-rows"))
+            .to(topics + "-out");
+        orders.leftJoin(users, Topologies::namedUser, Topologies::joined, TableJoined.as("by-any-user"),
+                Materialized.as("all-joined"))
+            .toStream(Named.as("all-joined-rows"))
+            .to(topics + "-all");
+    }
+
+    private static String namedUser(String order) {
+        return "nobody".equals(order) ? null : order;
     }
 
     private static String userOf(String device) {

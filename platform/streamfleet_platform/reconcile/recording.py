@@ -1,0 +1,294 @@
+"""What a pass found becomes rows: phases, sums, plots, decisions, events, in one transaction at its end.
+
+Called by reconciler.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import structlog
+from sqlalchemy import insert, update
+from sqlalchemy.orm import Session
+
+from streamfleet_platform.model.fleet_definition import FleetDefinition
+from streamfleet_platform.model.operation import OperationKind
+from streamfleet_platform.model.phase import Phase, may_move
+from streamfleet_platform.operations.seen import AppSeen, WorkerSeen
+from streamfleet_platform.operations.steps import OperationType
+from streamfleet_platform.operations.work import AppRevision, World
+from streamfleet_platform.reconcile.decisions import probe_decision, scaling_decision
+from streamfleet_platform.reconcile.drift import differences
+from streamfleet_platform.reconcile.health import Ailments, HealthWatch
+from streamfleet_platform.reconcile.phases import Situation, phase_of
+from streamfleet_platform.registry import apps, history, journal
+from streamfleet_platform.registry.lease import Leadership
+from streamfleet_platform.registry.tables import (
+    App,
+    InternalTopic,
+    Observation,
+    Operation,
+    PhaseChange,
+    ScalingRecord,
+    Step,
+    Worker,
+)
+
+log = structlog.get_logger(__name__)
+
+OBSERVATION_SECONDS = 5.0
+DECISION_SECONDS = 5.0
+
+Revisions = Mapping[str, Mapping[str, AppRevision]]
+"""By app and id: those that are in use."""
+
+
+@dataclass
+class Recorded:
+    """What the registry has, read at the beginning of a pass."""
+
+    apps: Sequence[App]
+    workers: Mapping[str, list[Worker]]
+    operations: Mapping[str, Operation]
+    topics: Mapping[str, list[InternalTopic]]
+    scaling: Mapping[str, ScalingRecord]
+    over: frozenset[str]
+    """Intents whose operation is over."""
+    fleet: FleetDefinition | None
+    """None: nothing was applied yet."""
+
+
+@dataclass
+class Written:
+    """What a pass writes at its end, in one transaction."""
+
+    apps: list[dict[str, Any]] = field(default_factory=list)
+    phases: list[dict[str, Any]] = field(default_factory=list)
+    observations: list[dict[str, Any]] = field(default_factory=list)
+    workers: list[dict[str, Any]] = field(default_factory=list)
+    scaling: list[ScalingRecord] = field(default_factory=list)
+    events: list[tuple[str, str, str]] = field(default_factory=list)
+    """App, kind and message."""
+
+
+class Recorder:
+    """`types` are the operations there are."""
+
+    def __init__(self, world: World, types: Mapping[OperationKind, OperationType]) -> None:
+        self._world = world
+        self._types = types
+        self._health = HealthWatch()
+        self._observed_at: dict[str, datetime] = {}
+        self._decided_at: dict[str, datetime] = {}
+
+    def conclude(self, recorded: Recorded, revisions: Revisions, seen: Mapping[str, AppSeen], written: Written) -> None:
+        """Everything that is to be written about every app."""
+        now = self._world.clock()
+        after = self._after()
+        for app in recorded.apps:
+            row = after.apps.get(app.name)
+            if row is None:  # retired in this pass
+                self._health.forget(app.name)
+                continue
+            sight = seen[app.name]
+            revision = revisions[app.name].get(row.revision) or self._world.revisions.get(row.name, row.revision)
+            ailments = self._ailments(row, sight, after, revision)
+            phase, reason = phase_of(self._situation(row, sight, after, ailments))
+            if phase != row.phase and not may_move(Phase(row.phase), phase):
+                log.error("phase cannot move so", app=app.name, old=row.phase, new=phase.value)
+                phase, reason = Phase(row.phase), row.reason
+            changed = self._summed_up(row, phase, reason, sight, recorded, revisions[app.name], now, written)
+            if ailments.spent_budget is not None and row.quarantine is None:
+                changed["quarantine"] = ailments.spent_budget
+                written.events.append((row.name, "quarantine", f"paused: {ailments.spent_budget}"))
+            written.apps.append(changed)
+            self._decide(row, revision, sight, recorded, now, written)
+
+    def _ailments(self, app: App, seen: AppSeen, after: _After, revision: AppRevision) -> Ailments:
+        is_left_alone = (
+            app.name not in after.operations
+            and app.desired == "running"
+            and app.fenced_by is None
+            and app.quarantine is None
+        )
+        return self._health.look(app.name, seen, revision.spec, revision.lock, is_left_alone=is_left_alone)
+
+    def _after(self) -> _After:
+        with self._world.database.read() as session:
+            operations = {row.app: row for row in journal.busy(session)}
+            return _After(
+                apps={row.name: row for row in apps.all_apps(session)},
+                workers=apps.all_workers(session),
+                operations=operations,
+                steps=journal.steps_under_way(session, [row.id for row in operations.values()]),
+                failed=journal.last_failures(session),
+            )
+
+    def _situation(self, app: App, seen: AppSeen, after: _After, ailments: Ailments) -> Situation:
+        operation = after.operations.get(app.name)
+        step = None if operation is None else after.steps.get(operation.id)
+        return Situation(
+            app=app,
+            seen=seen,
+            wanted_slots=[row.slot for row in after.workers.get(app.name, ())],
+            operation=operation,
+            operation_phase=None if operation is None else self._types[OperationKind(operation.kind)].phase,
+            step=None if step is None else f"{step.name}{'' if step.slot is None else f' {step.slot}'}: {step.detail}",
+            failed=after.failed.get(app.name),
+            ailments=ailments.told,
+        )
+
+    def _summed_up(
+        self,
+        app: App,
+        phase: Phase,
+        reason: str,
+        seen: AppSeen,
+        recorded: Recorded,
+        revisions: Mapping[str, AppRevision],
+        now: datetime,
+        written: Written,
+    ) -> dict[str, Any]:
+        is_new = phase != app.phase
+        if is_new:
+            written.phases.append({"app": app.name, "phase": phase.value, "since": now, "reason": reason})
+        rows = recorded.workers.get(app.name, [])
+        drift = differences(app, rows, seen, revisions, recorded.topics.get(app.name, ()))
+        probe = probe_decision(app.name, seen, app.observed.get("probe"), now)
+        observed = {
+            "slots_ready": sum(worker.is_up for worker in seen.workers.values()),
+            "tasks": len(seen.active),
+            "lag_records": seen.lag_records,
+            "records_per_second": seen.records_per_second,
+            "restoring_tasks": len(seen.restoring),
+            "warming_tasks": len(seen.warming),
+            "drift": list(drift),
+            "placement": [task.model_dump() for task in seen.placement],
+            "workers": [_worker(worker) for _, worker in sorted(seen.workers.items())],
+            "topics": [
+                {"name": name, "partitions": t.partitions, "end_offsets": t.end_offsets, "drift": list(t.drift)}
+                for name, t in sorted(seen.topics.items())
+            ],
+            "store_bytes": dict(seen.store_bytes),
+            "probe": None if probe is None else probe.model_dump(mode="json"),
+        }
+        _note_workers(rows, seen, written)
+        self._plot(app, observed, now, written)
+        return {
+            "name": app.name,
+            "phase": phase.value,
+            "phase_since": now if is_new else app.phase_since,
+            "reason": reason,
+            "observed": observed,
+            "observed_at": seen.at,
+        }
+
+    def _plot(self, app: App, observed: Mapping[str, Any], now: datetime, written: Written) -> None:
+        if not _is_due(self._observed_at, app.name, now, OBSERVATION_SECONDS):
+            return
+        names = ("lag_records", "records_per_second", "slots_ready", "restoring_tasks", "warming_tasks")
+        written.observations.append({"app": app.name, "at": now, **{name: observed[name] for name in names}})
+
+    def _decide(
+        self, app: App, revision: AppRevision, seen: AppSeen, recorded: Recorded, now: datetime, written: Written
+    ) -> None:
+        is_held = app.fenced_by is not None or app.quarantine is not None
+        is_free = app.name not in recorded.operations and app.desired == "running" and not is_held
+        if not is_free or not _is_due(self._decided_at, app.name, now, DECISION_SECONDS):
+            return
+        former = recorded.scaling.get(app.name)
+        before = {} if former is None else former.decision
+        budget = None if recorded.fleet is None else recorded.fleet.spec.budgets.slots
+        used = sum(row.slots for row in recorded.apps)
+        decided = scaling_decision(
+            app.name,
+            revision.spec,
+            seen,
+            before,
+            [] if former is None else former.recommended,
+            now,
+            free_slots=None if budget is None else max(0, budget - used),
+            is_over=before.get("intent_id") in recorded.over,
+        )
+        if decided is None:
+            return
+        view, recommended = decided
+        written.scaling.append(
+            ScalingRecord(app=app.name, decision=view.model_dump(mode="json"), recommended=recommended)
+        )
+        if (view.action, view.slots) != (before.get("action"), before.get("slots")) and view.action != "hold":
+            written.events.append((app.name, "scaling", f"{view.action} to {view.slots}: {view.reason}"))
+
+    def write(self, leadership: Leadership, written: Written) -> None:
+        """The leader's sight of things. No version is raised: nobody decides on these columns by compare-and-set."""
+        now = self._world.clock()
+
+        def change(session: Session) -> None:
+            if written.apps:
+                session.execute(update(App), written.apps)
+            if written.workers:
+                session.execute(update(Worker), written.workers)
+            for table, values in ((PhaseChange, written.phases), (Observation, written.observations)):
+                if values:
+                    session.execute(insert(table), values)
+            for record in written.scaling:
+                session.merge(record)
+            for app, kind, message in written.events:
+                history.add_event(session, now, kind, message, app=app)
+            if written.observations:
+                history.forget_old_observations(session, now)
+
+        self._world.leases.write(leadership, change)
+
+
+@dataclass(frozen=True)
+class _After:
+    """What the registry has once operations were carried on."""
+
+    apps: Mapping[str, App]
+    workers: Mapping[str, list[Worker]]
+    operations: Mapping[str, Operation]
+    steps: Mapping[str, Step]
+    failed: Mapping[str, str]
+
+
+def _is_due(last: dict[str, datetime], app: str, now: datetime, seconds: float) -> bool:
+    if app in last and (now - last[app]).total_seconds() < seconds:
+        return False
+    last[app] = now
+    return True
+
+
+def _worker(worker: WorkerSeen) -> dict[str, Any]:
+    state = worker.state
+    return {
+        "slot": state.slot,
+        "state": state.phase.value,
+        "reason": worker.failure or state.reason,
+        "pid": state.pid,
+        "url": state.url,
+        "revision": state.revision,
+        "topology_hash": worker.topology_hash,
+        "client_state": worker.client_state,
+        "restarts": state.restarts,
+        "started_at": None if state.started_at is None else state.started_at.isoformat(),
+        "is_leader": worker.is_leader,
+        "busy_share": worker.busy_share,
+    }
+
+
+def _note_workers(rows: Sequence[Worker], seen: AppSeen, written: Written) -> None:
+    """The last that was seen of each slot; only where that has changed."""
+    for row in rows:
+        worker = seen.workers.get(row.slot)
+        if worker is None:
+            continue
+        told = _worker(worker)
+        kept = {name: told[name] for name in ("pid", "url", "started_at", "topology_hash", "restarts")}
+        now = (told["state"], told["reason"], kept)
+        if now != (row.state, row.reason, row.seen):
+            key = {"app": row.app, "slot": row.slot}
+            written.workers.append({**key, "state": now[0], "reason": now[1], "seen": now[2]})

@@ -1,0 +1,143 @@
+"""Generated code and the interpreter on the same random topologies and inputs: whatever can be seen must be the same.
+
+Compared record by record: what is sent to every topic (results, repartition topics, changelogs, dead letters), every call of a
+user's function in its order, dropped records by operator and reason, the errors that end a task, the rows of the stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+from tests.unit.streamfleet.compiler import random_topologies as random
+from tests.unit.streamfleet.compiler.random_topologies import Case, Input, Setting, Step
+
+import streamfleet as sf
+from streamfleet.testing import TopologyTestDriver
+from streamfleet.testing.recording_producer import ProducedRecord
+
+EXAMPLES = 4000
+
+
+@dataclass
+class Seen:
+    """What there is to see of one run."""
+
+    calls: list[Any]
+    sent: list[list[Any]] = field(default_factory=list)
+    error: Any = None
+    dropped: Any = None
+    stores: Any = None
+
+
+class ChunkDriver(TopologyTestDriver):
+    """Hands over several records before the task is stepped and committed, as a StreamThread does."""
+
+    def pipe_chunk(self, chunk: Iterable[Input]) -> None:
+        for each in chunk:
+            key = None if each.key is None else each.key.encode()
+            record = ProducedRecord(each.topic, 0, key, each.value, each.timestamp, each.headers)
+            if self._partition_of(each.topic) is not None:
+                self._enqueue(record)
+            self._update_global(record)
+        task = self._task
+        assert task is not None
+        while task.has_records and task.is_processable():
+            task.process(100)
+            task.punctuate_stream_time()
+            self._commit(task)
+            self._capture()
+
+
+def run(make: Callable[[sf.StreamsConfig], Case], inputs: list[Input], setting: Setting, execution: str) -> Seen:
+    config = sf.StreamsConfig(
+        application_id="app",
+        topology_execution=execution,
+        default_key_serde=random.TEXT,
+        default_value_serde=random.TEXT,
+        dsl_store_kind="in_memory",
+        processing_handler=setting.processing,
+        production_handler=setting.production,
+        deserialization_handler=setting.deserialization,
+        dead_letter_topic="dead" if setting.dead_letters else None,
+        statestore_cache_max_bytes=10_000 if setting.cache else 0,
+    )
+    case = make(config)
+    seen = Seen(case.calls)
+    driver = ChunkDriver(case.topology, config)
+    known = {partition.topic for partition in driver._inputs} | set(
+        driver._global_task.topics if driver._global_task else ()
+    )
+    chosen = [each for each in inputs if each.topic in known]
+    try:
+        for start in range(0, len(chosen), setting.chunk):
+            driver.pipe_chunk(chosen[start : start + setting.chunk])
+            driver.advance_wall_clock(3)
+            seen.sent.append([_shown(record) for record in driver.drain()])
+        seen.stores = {name: _rows(store) for name, store in driver.stores().items()}
+    except Exception as error:
+        seen.error = _told(error)
+        seen.sent.append([_shown(record) for record in driver.drain()])
+    finally:
+        seen.dropped = dict(driver.metrics().dropped_records)
+        driver.close()
+    return seen
+
+
+def _shown(record: ProducedRecord) -> tuple[Any, ...]:
+    # How an error came about is told in other frames by either execution.
+    headers = tuple(header for header in record.headers if not header[0].endswith(".stacktrace"))
+    return record.topic, record.partition, record.key, record.value, record.timestamp, headers
+
+
+def _told(error: BaseException | None) -> Any:
+    """An error with what it is about, and its causes."""
+    if error is None:
+        return None
+    place = [getattr(error, name, None) for name in ("operator", "topic", "partition", "offset")]
+    return type(error).__name__, str(error), place, getattr(error, "__notes__", []), _told(error.__cause__)
+
+
+def _rows(store: Any) -> Any:
+    if not hasattr(store, "all") and not hasattr(store, "fetch_range"):
+        return None
+    with store.fetch_range(None, None) if isinstance(store, sf.SessionStore) else store.all() as rows:
+        return list(rows)
+
+
+def check(make: Callable[[sf.StreamsConfig], Case], inputs: list[Input], setting: Setting) -> None:
+    try:
+        compiled = run(make, inputs, setting, "compiled")
+    except sf.TopologyError:
+        assume(False)  # not every combination is allowed
+    interpreted = run(make, inputs, setting, "interpreted")
+    assert compiled.sent == interpreted.sent
+    assert compiled.error == interpreted.error
+    assert compiled.calls == interpreted.calls
+    assert compiled.dropped == interpreted.dropped
+    assert compiled.stores == interpreted.stores
+
+
+many = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+
+
+JOINS_OF_JOINED = [Step("map_values", on=1), *[Step("join_stream", on=1, other=2)] * 2]
+"""A record made for a child, and another one for a child of that child: each needs a variable of its own."""
+BRANCHES_TO_NOTHING = [*[Step("filter")] * 7, Step("split", n=1)]
+
+
+@many
+@example(JOINS_OF_JOINED, [Input(random.MORE, "a", b"", 1)], Setting())
+@example(BRANCHES_TO_NOTHING, [Input(random.IN, "a", b"x", 1)], Setting())
+@given(st.lists(random.steps, min_size=1, max_size=12), st.lists(random.inputs, max_size=14), random.settings)
+def test_chains_of_operators_do_the_same(steps, inputs, setting):
+    check(lambda config: random.dsl_case(steps, config), inputs, setting)
+
+
+@many
+@given(st.lists(random.papi_nodes, min_size=1, max_size=10), st.lists(random.inputs, max_size=12), random.settings)
+def test_graphs_of_processors_do_the_same(nodes, inputs, setting):
+    check(lambda config: random.papi_case(nodes, config), inputs, setting)
