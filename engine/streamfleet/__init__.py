@@ -87,6 +87,7 @@ from streamfleet.processor.timestamps import (
     UsePartitionTimeOnInvalidTimestamp,
     WallclockTimestampExtractor,
 )
+from streamfleet.processor.wrapper import ProcessorWrapper
 from streamfleet.records import (
     ConsumedRecord,
     FixedKeyRecord,
@@ -191,6 +192,7 @@ __all__ = [
     "Processor",
     "ProcessorContext",
     "ProcessorSupplier",
+    "ProcessorWrapper",
     "ProducerRecord",
     "ProductionError",
     "ProductionHandler",

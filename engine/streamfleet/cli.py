@@ -315,7 +315,7 @@ def load_topology(reference: str, config: StreamsConfig | None = None) -> Topolo
         return made.build(config)
     if not isinstance(made, Topology):
         raise CommandError(f"{reference} returned a {type(made).__name__}; it has to return a Topology")
-    _check_optimization(reference, made, config)
+    _check_built_with(reference, made, config)
     return made
 
 
@@ -327,15 +327,20 @@ def _configured_topology(reference: str, config: Path | None) -> Topology:
     return load_topology(reference, load_config(config))
 
 
-def _check_optimization(reference: str, topology: Topology, config: StreamsConfig | None) -> None:
-    """It is done when a topology is built; what is built already would silently stay as it is."""
-    if config is None or not config.optimizations:
+def _check_built_with(reference: str, topology: Topology, config: StreamsConfig | None) -> None:
+    """What is done when a topology is built would silently be left out of one that is built already."""
+    if config is None:
         return
-    if topology.config is None or topology.config.optimizations != config.optimizations:
-        raise CommandError(
-            f"topology.optimization is {config.topology_optimization}, but {reference} returned a topology that was built without; "
-            "return the StreamsBuilder"
-        )
+    built = topology.config
+    if config.optimizations and (built is None or built.optimizations != config.optimizations):
+        setting = f"topology.optimization is {config.topology_optimization}"
+    elif config.processor_wrapper is not None and (built is None or built.processor_wrapper is None):
+        setting = f"processor.wrapper.class is {type(config.processor_wrapper).__qualname__}"
+    else:
+        return
+    raise CommandError(
+        f"{setting}, but {reference} returned a topology that was built without; return the StreamsBuilder"
+    )
 
 
 def parse_partitions(texts: Sequence[str]) -> dict[str, int]:

@@ -19,6 +19,7 @@ from streamfleet.config_values import (
     client_tags,
     host_and_port,
     optimization,
+    processor_wrapper,
     store_epochs,
     tag_names,
     task_assignor,
@@ -28,6 +29,7 @@ from streamfleet.errors import ConfigError
 if TYPE_CHECKING:
     from streamfleet.processor.handlers import DeserializationHandler, ProcessingHandler, ProductionHandler
     from streamfleet.processor.timestamps import TimestampExtractor
+    from streamfleet.processor.wrapper import ProcessorWrapper
     from streamfleet.serdes.api import Serde
 
 TOPIC_PREFIX = "topic."
@@ -195,6 +197,8 @@ class StreamsConfig:
         "topology.execution", "compiled", _one_of("compiled", "interpreted")
     )
     """How records run through the topology: as one generated function, or node by node. Changes no result."""
+    processor_wrapper: ProcessorWrapper | None = _setting("processor.wrapper.class", None, processor_wrapper)
+    """Wraps every processor of the topology, those of the DSL included; `module:attribute` of a ProcessorWrapper."""
     topic_overrides: Mapping[str, str] = field(default_factory=dict)
     """Settings of all internal topics, from names that begin with `topic.`."""
 

@@ -4,6 +4,7 @@ would have been right.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,3 +83,17 @@ def task_assignor(value: Any) -> Any:
     elif value is not None and not hasattr(value, "assign"):
         raise ValueError("expected high_availability, sticky, module:attribute or an object with assign()")
     return value
+
+
+def processor_wrapper(value: Any) -> Any:
+    """`module:attribute`, imported and, if it is a class, called; or the wrapper itself."""
+    wanted = "expected a ProcessorWrapper, or module:attribute of one"
+    if isinstance(value, str):
+        module, _, attribute = value.partition(":")
+        try:
+            value = getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise ValueError(f"{wanted} ({error})") from error
+    if value is not None and not hasattr(value, "wrap"):
+        raise ValueError(wanted)
+    return value() if isinstance(value, type) else value

@@ -1,4 +1,6 @@
-"""Checks of what a user gives as a supplier: it must make a new object at every call, and say clearly which stores it brings."""
+"""Checks of what a user gives as a supplier: it must make a new object at every call, and say clearly which stores it brings. So
+must what a ProcessorWrapper makes of it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,8 @@ from types import FunctionType
 from typing import Any
 
 from streamfleet.errors import OptionError
+from streamfleet.processor.api import ProcessorSupplier
+from streamfleet.processor.wrapper import ProcessorWrapper
 from streamfleet.state.api import StateStore, StoreBuilder
 
 
@@ -44,3 +48,21 @@ def stores_of(operator: str, supplier: Callable[[], Any]) -> Iterable[StoreBuild
                 hint="make it a classmethod or staticmethod: the class itself is the supplier",
             )
     return tuple(provide() or ())
+
+
+def wrapped_supplier(operator: str, supplier: ProcessorSupplier, wrapper: ProcessorWrapper) -> ProcessorSupplier:
+    """What the app's wrapper makes of a supplier, checked like one that a user gives."""
+    wrapped = wrapper.wrap(operator, supplier)
+    if wrapped is not supplier:
+        check_supplier(f"{operator}, wrapped by {type(wrapper).__qualname__},", wrapped)
+    return wrapped
+
+
+def stores_brought_by_wrapper(
+    operator: str, supplier: ProcessorSupplier, wrapped: ProcessorSupplier
+) -> Iterable[StoreBuilder[StateStore]]:
+    """The stores that come with the wrapped supplier only: a wrapper may pass on those of what it wraps as well."""
+    if wrapped is supplier:
+        return ()
+    own = {builder.name for builder in stores_of(operator, supplier)}
+    return tuple(builder for builder in stores_of(operator, wrapped) if builder.name not in own)

@@ -37,7 +37,7 @@ from streamfleet.topology.nodes import (
 )
 from streamfleet.topology.plan import TopologyPlan, make_plan
 from streamfleet.topology.sub_topologies import SubTopology, describe, find_sub_topologies
-from streamfleet.topology.suppliers import check_supplier, stores_of
+from streamfleet.topology.suppliers import check_supplier, stores_brought_by_wrapper, stores_of, wrapped_supplier
 
 NO_EPOCHS: Mapping[str, int] = MappingProxyType({})
 
@@ -237,7 +237,10 @@ class Topology:
         """add_processor for suppliers that are known to be right."""
         self._check_new(name)
         self._check_parents(name, parents)
-        self._add(ProcessorNode(name, supplier, parents))
+        wrapped = self._wrapped(name, supplier)
+        self._add(ProcessorNode(name, wrapped, parents))
+        for builder in stores_brought_by_wrapper(name, supplier, wrapped):
+            self.add_state_store(builder, name)
 
     def add_global_operator(self, builder: AnyStoreBuilder, source: SourceNode, processor: ProcessorNode) -> Topology:
         """add_global_store for suppliers that are known to be right."""
@@ -256,9 +259,14 @@ class Topology:
                 hint="build it with logging=False: the topic it is fed from is its changelog",
             )
         self._check_unread(source.name, source.topics, None)
-        self._global_stores[builder.name] = GlobalStoreEntry(builder, source, processor)
+        wrapped = self._wrapped(processor.name, processor.supplier)
+        self._global_stores[builder.name] = GlobalStoreEntry(builder, source, replace(processor, supplier=wrapped))
         self._order.append(source.name)
         return self
+
+    def _wrapped(self, name: str, supplier: ProcessorSupplier) -> ProcessorSupplier:
+        wrapper = None if self._config is None else self._config.processor_wrapper
+        return supplier if wrapper is None else wrapped_supplier(name, supplier, wrapper)
 
     def add_repartition_topic(self, name: str, partitions: int | None = None) -> None:
         """Declare a topic that the app creates by itself between two SubTopologies; `name` is without the application id."""
