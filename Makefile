@@ -65,7 +65,8 @@ check: setup ## lint, format, types, layers, unit tests (under two minutes)
 	@echo "== check: types"; $(VENV)/bin/mypy
 	@echo "== check: layers"; PYTHONPATH=. $(VENV)/bin/lint-imports
 	@echo "== check: unit tests, and those of the conformance runner"
-	@$(PY) -m pytest tests/unit tests/conformance --ignore=tests/conformance/test_conformance.py -q
+	@$(PY) -m pytest tests/unit tests/conformance --ignore=tests/conformance/test_conformance.py -q \
+	  --numprocesses auto --maxprocesses 4 --dist worksteal
 
 conformance: setup ## recorded behaviour of Java Kafka Streams; SCENARIOS=<directory> for another recording
 	@for directory in $(SCENARIOS); do echo "== conformance: $$directory"; $(PY) tests/conformance/run.py $$directory; done

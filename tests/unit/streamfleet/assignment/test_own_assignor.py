@@ -173,7 +173,7 @@ def test_the_assignor_of_the_documentation_is_one():
         (f"{__name__}:AllToOne", AllToOne),
         (f"{__name__}:instance", AllToOne),
         (AllToOne, AllToOne),
-        (instance, AllToOne),
+        pytest.param(instance, AllToOne, id="an object"),
         (Silent, Silent),
     ],
     ids=repr,
