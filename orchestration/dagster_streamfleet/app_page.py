@@ -5,30 +5,31 @@ Dagster draws Markdown with pictures as data URIs; it strips plain SVG. The firs
 
 from __future__ import annotations
 
-import base64
-import re
 from urllib.parse import quote
 
 import yaml
 
+from dagster_streamfleet.picture import data_uri, fitted
+from dagster_streamfleet.translator import APP_TAG, FleetTranslator, tag_value
 from streamfleet_platform.views import AppDetail
 
-MAX_PIXELS = 700
-"""What is larger is clipped."""
-_TAG = re.compile(r"<svg\b[^>]*>", re.DOTALL)
-_SIZE = re.compile(r'\b(width|height)="([\d.]+)(?:px|pt)?"')
 
-
-def app_page(app: AppDetail, picture: str | None, control_location: str) -> str:
+def app_page(app: AppDetail, picture: str | None, control_location: str, translator: FleetTranslator) -> str:
     """Markdown."""
+    parts_of_it = _counted(len(app.sub_topologies), "sub-topology", "sub-topologies")
     parts = [
-        f"{app.name} of {app.owner}: {len(app.sub_topologies)} sub-topologies, {len(app.stores)} stores.",
+        f"{app.name} of {app.owner}: {parts_of_it}, {_counted(len(app.stores), 'store', 'stores')}.",
         f"Application id `{app.application_id}`, generation {app.generation}, revision `{app.revision[:19]}`.",
     ]
     if picture:
         parts.append(f"![topology of {app.name}]({data_uri(fitted(picture))})")
-    parts.append(" · ".join(f"[{title}]({link})" for title, link in verb_links(app, control_location)))
+    links = [("Lineage", lineage_link(app, translator)), *verb_links(app, control_location)]
+    parts.append(" · ".join(f"[{title}]({link})" for title, link in links))
     return "\n\n".join(parts)
+
+
+def _counted(number: int, one: str, more: str) -> str:
+    return f"{number} {one if number == 1 else more}"
 
 
 def verb_links(app: AppDetail, location: str) -> list[tuple[str, str]]:
@@ -46,24 +47,13 @@ def verb_links(app: AppDetail, location: str) -> list[tuple[str, str]]:
     return [(title, launchpad(location, job, config)) for title, job, config in verbs]
 
 
+def lineage_link(app: AppDetail, translator: FleetTranslator) -> str:
+    """The app alone in the lineage graph, with its groups open: by itself Dagster shows them as one closed box."""
+    selection = quote(f'tag:"{APP_TAG}"="{tag_value(app.name)}"', safe="")
+    groups = [translator.domain(app), translator.group(app)]
+    return f"/asset-groups~{selection}/?expanded={quote(','.join(f'global@global:{each}' for each in groups), safe='')}"
+
+
 def launchpad(location: str, job: str, config: dict[str, object]) -> str:
     text = yaml.safe_dump({"ops": {job: {"config": config}}}, sort_keys=False)
     return f"/locations/{quote(location)}/jobs/{job}/playground/setup?config={quote(text, safe='')}"
-
-
-def fitted(svg: str) -> str:
-    """The picture, no larger than Dagster shows whole."""
-    tag = _TAG.search(svg)
-    sizes = dict(_SIZE.findall(tag.group())) if tag else {}
-    if tag is None or set(sizes) != {"width", "height"}:
-        return svg
-    width, height = float(sizes["width"]), float(sizes["height"])
-    scale = min(1.0, MAX_PIXELS / max(width, height, 1.0))
-    fit = _SIZE.sub(lambda found: f'{found[1]}="{float(found[2]) * scale:.0f}"', tag.group())
-    if "viewBox" not in fit:
-        fit = f'{fit[:-1]} viewBox="0 0 {width:g} {height:g}">'
-    return svg[: tag.start()] + fit + svg[tag.end() :]
-
-
-def data_uri(svg: str) -> str:
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"

@@ -54,7 +54,7 @@ def asset_spec(node: Node, snapshot: FleetSnapshot, translator: FleetTranslator,
     app = node.app
     description = _DESCRIPTIONS.get(node.role, "")
     if node.role == "app" and app is not None:
-        description = app_page(app, snapshot.pictures.get(app.name), control_location)
+        description = app_page(app, snapshot.pictures.get(app.name), control_location, translator)
     kinds = {"store": {"rocksdb"}, "app": {"python"}, "sub-topology": {"python"}}.get(node.role, {"kafka"})
     return AssetSpec(
         node.key,
@@ -65,8 +65,12 @@ def asset_spec(node: Node, snapshot: FleetSnapshot, translator: FleetTranslator,
         tags=translator.tags(app.name, node.role) if app is not None else {},
         owners=translator.owners(app) if app is not None else None,
         kinds=kinds,
-        code_version=app.topology_hash[:32] if app is not None and node.role == "sub-topology" else None,
+        code_version=code_version(app) if app is not None and node.role == "sub-topology" else None,
     )
+
+
+def code_version(app: AppDetail) -> str:
+    return app.topology_hash[:32]
 
 
 def _metadata(node: Node) -> dict[str, Any]:
@@ -92,7 +96,7 @@ def _deployment(app: str, specs: Sequence[AssetSpec], translator: FleetTranslato
     @multi_asset(name=translator.op_name(app), specs=specs, can_subset=True, pool=translator.pool(app))
     def deploy(context: AssetExecutionContext, streamfleet: StreamfleetResource) -> Iterator[MaterializeResult[Any]]:
         with streamfleet.client() as client:
-            applied = client.apply(apps=(app,), intent_id=f"dagster-{context.run_id}-{app}")
+            applied = client.apply(apps=(app,), intent_id=f"dagster-{context.run.run_id}-{app}")
             operations = _carried_out(client, app, applied, context)
             found = client.app(app)
         for key in sorted(context.selected_asset_keys):

@@ -11,7 +11,10 @@ fails later, when it sorts the assets.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from typing import Literal
 
 from dagster import AssetKey
@@ -104,25 +107,15 @@ def _topic_keys(app: AppDetail, translator: FleetTranslator) -> dict[str, AssetK
 
 
 def without_circles(nodes: Mapping[AssetKey, Node]) -> dict[AssetKey, Node]:
-    """The same nodes; an edge that leads back to a node whose own upstream is being walked is cut."""
-    done: set[AssetKey] = set()
+    """The same nodes, with one edge of every circle cut: where a topic is read, by the app that comes first by its name."""
+    upstream = {key: sorted(node.upstream & nodes.keys()) for key, node in sorted(nodes.items())}
     cuts: dict[AssetKey, list[AssetKey]] = {}
-    for start in sorted(nodes):
-        if start in done:
-            continue
-        path: dict[AssetKey, list[AssetKey]] = {start: _upstream_of(nodes, start)}
-        # own stack: chains of apps may be longer than Python's
-        while path:
-            here = next(reversed(path))
-            if not path[here]:
-                done.add(here)
-                del path[here]
-                continue
-            above = path[here].pop()
-            if above in path:
-                cuts.setdefault(here, []).append(above)
-            elif above not in done:
-                path[above] = _upstream_of(nodes, above)
+    knotted = _knotted(upstream)
+    left = {key: [each for each in upstream[key] if each in knotted] for key in upstream if key in knotted}
+    while (circle := _circle(left)) is not None:
+        above, here = min(pairwise(circle), key=lambda edge: _worth(nodes[edge[0]], nodes[edge[1]]))
+        left[here].remove(above)
+        cuts.setdefault(here, []).append(above)
     return {
         key: replace(node, upstream=node.upstream - set(cuts[key]), cut=tuple(sorted(cuts[key])))
         if key in cuts
@@ -131,5 +124,35 @@ def without_circles(nodes: Mapping[AssetKey, Node]) -> dict[AssetKey, Node]:
     }
 
 
-def _upstream_of(nodes: Mapping[AssetKey, Node], key: AssetKey) -> list[AssetKey]:
-    return sorted((above for above in nodes[key].upstream if above in nodes), reverse=True)
+def _worth(above: Node, here: Node) -> tuple[bool, str, AssetKey]:
+    """What an edge tells; the least is cut. That an app's parts follow one another says more than that it reads a topic."""
+    return above.role != "topic", here.app.name if here.app is not None else "", here.key
+
+
+def _circle(upstream: Mapping[AssetKey, Iterable[AssetKey]]) -> list[AssetKey] | None:
+    """Some circle, from above to below; its first is its last."""
+    try:
+        TopologicalSorter(upstream).prepare()
+    except CycleError as error:
+        circle: list[AssetKey] = error.args[1]
+        return circle
+    return None
+
+
+def _knotted(upstream: Mapping[AssetKey, Iterable[AssetKey]]) -> set[AssetKey]:
+    """What cannot be sorted, neither from above nor from below: circles, and what lies between them. Mostly nothing."""
+    downstream: dict[AssetKey, list[AssetKey]] = {key: [] for key in upstream}
+    for key, above in upstream.items():
+        for each in above:
+            downstream[each].append(key)
+    return set(upstream) - _sortable(upstream) - _sortable(downstream)
+
+
+def _sortable(graph: Mapping[AssetKey, Iterable[AssetKey]]) -> set[AssetKey]:
+    sorter, found = TopologicalSorter(graph), set[AssetKey]()
+    with suppress(CycleError):  # it sorts all the same, as far as that goes
+        sorter.prepare()
+    while ready := sorter.get_ready():
+        found.update(ready)
+        sorter.done(*ready)
+    return found

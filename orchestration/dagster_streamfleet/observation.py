@@ -1,17 +1,19 @@
 """The fleet as it changes: one sensor asks the server for all apps and reports those that changed, without runs.
 
-An app is reported when its phase, slots, operation, revision or a check's result changes, or its lag by a quarter. The cursor
-keeps what was reported; who waited longest comes first when there is more than a tick may report. Metrics by the second belong
-in Prometheus, not here: an event costs the instance a row for ever.
+An app is reported when its phase, slots, operation, revision or a check's result changes, or its lag by a quarter. When it runs in
+another revision or generation than before, its sub-topologies are reported as materialized, whoever deployed it. The cursor keeps
+what was reported; who waited longest comes first when there is more than a tick may report. Metrics by the second belong in
+Prometheus, not here: an event costs the instance a row for ever.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from dagster import (
     AssetCheckEvaluation,
+    AssetMaterialization,
     AssetObservation,
     DefaultSensorStatus,
     MetadataValue,
@@ -22,17 +24,20 @@ from dagster import (
     TableRecord,
     sensor,
 )
+from dagster._core.definitions.data_version import CODE_VERSION_TAG
 
+from dagster_streamfleet.assets import code_version
 from dagster_streamfleet.audits import APPS
 from dagster_streamfleet.checks import evaluation, outcomes
 from dagster_streamfleet.resource import StreamfleetResource
 from dagster_streamfleet.translator import FleetTranslator
-from streamfleet_platform import FleetClient, FleetError, NotFoundError
+from streamfleet_platform import FleetClient, FleetError, NotFoundError, Phase
 from streamfleet_platform.views import AppDetail, AppSummary, TaskView
 
 MAX_EVENTS = 100
 """A tick. Each costs some 30 ms, and a tick may take a minute."""
 _SMALL_LAG = 100
+Event = AssetObservation | AssetCheckEvaluation | AssetMaterialization
 _LAG_SHARE = 0.25
 
 
@@ -45,6 +50,8 @@ class Reported:
     failing: str
     """Names of the checks that failed, joined."""
     tick: int
+    deployed: str
+    """The revision and generation that ran when its sub-topologies were last reported."""
 
 
 def observation_sensor(translator: FleetTranslator) -> SensorDefinition:
@@ -69,18 +76,18 @@ def _tick(context: SensorEvaluationContext, client: FleetClient, translator: Fle
     tick, memory = _read(context.cursor)
     tick += 1
     kept = {app.name: memory[app.name] for app in apps if app.name in memory}
-    events: list[AssetObservation | AssetCheckEvaluation] = []
+    events: list[Event] = []
     changed = [app for app in apps if _is_changed(app, kept.get(app.name))]
     for app in sorted(changed, key=lambda app: (kept[app.name].tick if app.name in kept else 0, app.name)):
         before = kept.get(app.name)
-        said = _evaluations(app, before, translator)
-        if len(events) + len(said) + 1 > MAX_EVENTS:
-            break
         try:
-            events += [observation(client.app(app.name), translator), *said]
+            said = _report(client.app(app.name), app, before, translator)
         except NotFoundError:
             continue  # retired since the list was made
-        kept[app.name] = Reported(_digest(app), app.lag_records, _failing(app), tick)
+        if events and len(events) + len(said) > MAX_EVENTS:
+            break
+        events += said
+        kept[app.name] = Reported(_digest(app), app.lag_records, _failing(app), tick, _deployed(app, before))
     known = set(context.instance.get_dynamic_partitions(APPS.name or ""))
     new = [app.name for app in apps if app.name not in known]
     return SensorResult(
@@ -89,6 +96,32 @@ def _tick(context: SensorEvaluationContext, client: FleetClient, translator: Fle
         dynamic_partitions_requests=[APPS.build_add_request(new)] if new else None,
         skip_reason=None if events else SkipReason(f"none of {len(apps)} apps changed"),
     )
+
+
+def _report(app: AppDetail, listed: AppSummary, before: Reported | None, translator: FleetTranslator) -> list[Event]:
+    """What is said of an app that changed, since it was reported `before`."""
+    said: list[Event] = [observation(app, translator), *_evaluations(listed, before, translator)]
+    if _deployed(listed, before) != (before.deployed if before is not None else ""):
+        said += materializations(app, translator)
+    return said
+
+
+def _deployed(app: AppSummary, before: Reported | None) -> str:
+    """What has run at last; while an app starts or is brought to another revision, still what ran before."""
+    known = before.deployed if before is not None else ""
+    return f"{app.revision} {app.generation}" if app.phase is Phase.RUNNING else known
+
+
+def materializations(app: AppDetail, translator: FleetTranslator) -> list[AssetMaterialization]:
+    """Of its sub-topologies: they are what their code says."""
+    return [
+        AssetMaterialization(
+            asset_key=translator.sub_topology_key(app.name, sub.id),
+            metadata={"revision": app.revision, "generation": app.generation, "slots": app.slots},
+            tags={CODE_VERSION_TAG: code_version(app)},
+        )
+        for sub in app.sub_topologies
+    ]
 
 
 def _evaluations(
@@ -106,7 +139,7 @@ def _evaluations(
 def observation(app: AppDetail, translator: FleetTranslator) -> AssetObservation:
     numbers = {
         "lag_records": app.lag_records,
-        "records_per_second": app.records_per_second,
+        "records_per_second": None if app.records_per_second is None else round(app.records_per_second, 1),
         "slots": app.slots,
         "slots_ready": app.slots_ready,
         "tasks": app.tasks,
@@ -167,5 +200,5 @@ def _read(cursor: str | None) -> tuple[int, dict[str, Reported]]:
 
 
 def _written(tick: int, memory: dict[str, Reported]) -> str:
-    apps = {app: [said.digest, said.lag, said.failing, said.tick] for app, said in sorted(memory.items())}
+    apps = {app: astuple(said) for app, said in sorted(memory.items())}
     return json.dumps({"tick": tick, "apps": apps}, separators=(",", ":"))

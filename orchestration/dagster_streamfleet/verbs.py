@@ -181,7 +181,9 @@ def _wave(
                 begun[item.app] = operation.id
                 if wait_seconds:
                     operation = client.wait(operation.id, timeout=wait_seconds)
-                failed += _complaint(operation)
+                if operation.state is OperationState.ASKING:
+                    context.log.warning("%s: %s waits for a person's approval", item.app, operation.id)
+                failed += _complaint(operation, is_awaited=wait_seconds > 0)
             except FleetError as error:
                 failed.append(f"{item.app}: {error}")
     if failed:
@@ -189,9 +191,10 @@ def _wave(
     context.add_output_metadata({"operations": MetadataValue.json(begun)})
 
 
-def _complaint(operation: OperationView) -> list[str]:
+def _complaint(operation: OperationView, *, is_awaited: bool) -> list[str]:
+    """Who waits wants it done. Who only asked for it has done so, also where a person has to agree first."""
     words = f"{operation.app}: {operation.kind} {operation.id}"
-    if operation.state is OperationState.ASKING:
+    if operation.state is OperationState.ASKING and is_awaited:
         return [f"{words} waits for a person's approval"]
     if operation.state.is_over and operation.state is not OperationState.SUCCEEDED:
         return [f"{words} {operation.state}: {operation.error}"]

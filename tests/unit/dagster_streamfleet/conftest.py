@@ -1,5 +1,6 @@
 """A scripted fleet behind the real API and the real client, without a socket; every request that changes something is counted."""
 
+import threading
 from contextlib import contextmanager
 
 import dagster as dg
@@ -19,13 +20,15 @@ class Watched(httpx.BaseTransport):
         self._inner = inner
         self.posts = []
         self.away = False
+        self._alone = threading.Lock()
 
     def handle_request(self, request):
         if self.away:
             raise httpx.ConnectError("connection refused")
         if request.method == "POST":
             self.posts.append((request.url.path, request.headers["Idempotency-Key"]))
-        return self._inner.handle_request(request)
+        with self._alone:  # one event loop; locations ask in several threads
+            return self._inner.handle_request(request)
 
     def close(self):
         self._inner.close()

@@ -1,5 +1,6 @@
 """Sensors against the real API over a scripted fleet: what they launch, what a replay does, what they say when nobody answers."""
 
+import time
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -132,3 +133,71 @@ def test_a_tick_reports_no_more_than_a_hundred_events_and_the_rest_in_the_next(s
         cursor = result.cursor
         seen |= {event.asset_key.path[0] for event in result.asset_events}
     assert len(seen) == 40
+
+
+def deployed(result):
+    return [
+        (e.asset_key.path[0], e.metadata["revision"].value)
+        for e in result.asset_events
+        if isinstance(e, dg.AssetMaterialization)
+    ]
+
+
+def test_sub_topologies_are_reported_as_materialized_when_another_revision_runs_whoever_deployed_it(server, instance):
+    first = tick(OBSERVE, server, instance)
+    assert sorted(deployed(first)) == [("clicks", "sha256-00"), ("orders", "sha256-00")]
+
+    def change(**given):
+        server.fleet.apps_by_name["orders"] = server.fleet.apps_by_name["orders"].model_copy(update=given)
+
+    change(phase=Phase.UPGRADING, revision="sha256-22")
+    second = tick(OBSERVE, server, instance, first.cursor)
+    assert deployed(second) == []  # on its way
+    change(phase=Phase.RUNNING)
+    third = tick(OBSERVE, server, instance, second.cursor)
+    assert deployed(third) == [("orders", "sha256-22")]
+    change(phase=Phase.DEGRADED)
+    fourth = tick(OBSERVE, server, instance, third.cursor)
+    change(phase=Phase.RUNNING)
+    assert deployed(tick(OBSERVE, server, instance, fourth.cursor)) == []  # it was that before
+    change(generation=2)
+    assert deployed(tick(OBSERVE, server, instance, fourth.cursor)) == [("orders", "sha256-22")]
+
+
+def test_lag_is_reported_when_it_moves_by_a_quarter_and_by_more_than_noise(server, instance):
+    def lag(records):
+        server.fleet.apps_by_name["orders"] = server.fleet.apps_by_name["orders"].model_copy(
+            update={"lag_records": records}
+        )
+
+    lag(1000)
+    cursor = tick(OBSERVE, server, instance).cursor
+    reported = []
+    for records in (1200, 1300, 1400, 0):
+        lag(records)
+        result = tick(OBSERVE, server, instance, cursor)
+        cursor = result.cursor
+        reported += [e.metadata["lag_records"].value for e in result.asset_events if isinstance(e, dg.AssetObservation)]
+    assert reported == [1300, 0]
+
+
+def test_a_cursor_of_another_version_means_everything_is_reported_once_more(server, instance):
+    for cursor in ("", "not json", '{"tick": 3, "apps": {"orders": ["digest", 1]}}', "[]"):
+        result = tick(OBSERVE, server, instance, cursor)
+        assert {event.asset_key.path[0] for event in result.asset_events} == {"orders", "clicks"}
+
+
+def test_a_wave_whose_run_failed_is_launched_again_under_another_key_and_the_same_intent(server, instance, monkeypatch):
+    server.fleet.decided = views.Decisions(scaling=(scaling("orders", "i1"),))
+    first = tick(SCALING, server, instance)
+    (request,) = first.run_requests
+    run = instance.create_run_for_job(
+        JOBS["scale"], run_config=request.run_config, tags={"dagster/run_key": request.run_key}
+    )
+    instance.report_run_failed(run)
+    assert not tick(SCALING, server, instance, first.cursor).run_requests  # not at once
+    later = time.time() + 60
+    monkeypatch.setattr("dagster_streamfleet.sensors.time.time", lambda: later)
+    (again,) = tick(SCALING, server, instance, first.cursor).run_requests
+    assert again.run_key != request.run_key
+    assert again.run_config == request.run_config

@@ -1,0 +1,158 @@
+"""Dagster's daemon and a real fleet: what sensors launch happens, once, and results stay exact."""
+
+import os
+import signal
+import time
+
+import pytest
+from tests.dagster_lab.fleet import until
+from tests.dagster_lab.load import Load, updates
+from tests.integration.dagster_streamfleet.conftest import BUSY_AT_FIRST
+
+from streamfleet_platform import OperationState, Phase
+
+PROMOTED_SECONDS = 40.0
+"""With a daemon that looks every five seconds and launches a process for each run; the group's own timer: 600."""
+
+
+def actives(fleet, app):
+    return {
+        (task.id, task.slot) for task in fleet.app(app).placement if task.role == "active" and task.state == "running"
+    }
+
+
+def is_spread(fleet, app):
+    """Two tasks on each of two slots."""
+    slots = [slot for _, slot in actives(fleet, app)]
+    return sorted(slots) == [0, 0, 1, 1]
+
+
+def interrupt(fleet, app, slot):
+    """Out of the group for a while, as by a network that fails: what it has on disk grows old."""
+    (worker,) = [worker for worker in fleet.app(app).workers if worker.slot == slot]
+    os.kill(worker.pid, signal.SIGSTOP)
+    try:
+        until(
+            lambda: {other for _, other in actives(fleet, app)} == {1 - slot} and len(actives(fleet, app)) == 4,
+            "all tasks to move",
+        )
+    finally:
+        os.kill(worker.pid, signal.SIGCONT)
+
+
+def test_a_warm_up_that_has_caught_up_is_promoted_by_the_sensor_where_the_group_itself_would_wait(fleet, daemon):
+    until(lambda: is_spread(fleet, "warm"), "both slots to have tasks")
+    interrupt(fleet, "warm", 1)
+    with fleet.client() as client:
+        (decided,) = until(
+            lambda: [each for each in client.decisions().probing if each.app == "warm"], "a warm-up to catch up"
+        )
+        seen_at = time.time()
+        until(
+            lambda: actives(fleet, "warm") & {tuple(_place(task)) for task in decided.tasks},
+            "it to be promoted",
+            PROMOTED_SECONDS,
+        )
+        took = time.time() - seen_at
+    (operation,) = fleet.operations("warm", "probe")[:1]
+    tick = until(lambda: next((tick for tick in daemon.ticks("streamfleet_probing") if tick.runs), None), "its tick")
+    print(f"caught up -> tick {tick.at - seen_at:.1f} s -> promoted {took:.1f} s (the group's timer: 600 s)")
+    assert operation.actor == "dagster"
+    assert operation.intent_id == decided.intent_id
+
+
+def _place(task):
+    name, _, slot = task.partition("@")
+    return name, int(slot)
+
+
+def latest(fleet, app):
+    """Of each key, the last count that was committed."""
+    return {key: counts[-1] for key, counts in updates(fleet.bootstrap_servers, f"{app}-out").items()}
+
+
+@pytest.fixture(scope="module")
+def again(fleet):
+    """Every key written twice, counted twice."""
+    for app in ("again", "careful"):
+        with Load(fleet.bootstrap_servers, f"{app}-in", 400, keys=50) as load:
+            until(lambda load=load: min(load.written.values(), default=0) >= 2, "every key")
+        until(lambda app=app, load=load: latest(fleet, app) == load.written, "all to be counted")
+    return load
+
+
+def has_generation(fleet, app, wanted):
+    found = fleet.app(app)
+    return found.generation == wanted and found.phase is Phase.RUNNING
+
+
+def test_a_raised_generation_resets_where_git_may_and_asks_where_it_may_not(fleet, daemon, again):
+    before = updates(fleet.bootstrap_servers, "again-out")
+    fleet.raise_generation("careful")
+    wanted = fleet.raise_generation("again")
+    fleet.apply()
+    until(lambda: has_generation(fleet, "again", wanted), "the app to run in its new generation")
+    (operation,) = fleet.operations("again", "reset")
+    assert (operation.state, operation.actor) == (OperationState.SUCCEEDED, "dagster")
+    (run,) = until(lambda: [run for run in daemon.runs("reset") if run["status"] == "SUCCESS"], "its run to end")
+
+    # everything was computed once more, exactly: after its own counts, every key begins at 1 again and ends as before
+    def recomputed():
+        found = updates(fleet.bootstrap_servers, "again-out")
+        return all(counts[len(before[key]) :][-1:] == [before[key][-1]] for key, counts in found.items())
+
+    until(recomputed, "the same results once more")
+    for key, counts in updates(fleet.bootstrap_servers, "again-out").items():
+        once_more = counts[len(before[key]) :]
+        assert once_more == sorted(set(once_more)), key  # counts only grow: nothing was counted on old state
+
+    # the other one was left alone, and a person was asked, with what it would mean
+    asked = [each for each in daemon.observations("careful", "app") if each.get("reset asks")]
+    assert len(asked) == 1
+    assert "streamfleet reset careful" in asked[0]["reset asks"]
+    assert "careful-counts-changelog" in asked[0]["preview"]
+    assert fleet.app("careful").generation == 1
+    assert fleet.operations("careful", "reset") == []
+    assert {tag["value"] for tag in run["tags"] if tag["key"] == "streamfleet/app"} == {"again"}
+
+
+def test_a_daemon_that_was_away_and_ticks_that_are_replayed_do_nothing_twice(fleet, daemon, again):
+    resets, runs = len(fleet.operations("again", "reset")), len(daemon.runs("reset"))
+    daemon.stop_daemon()
+    wanted = fleet.raise_generation("again")
+    fleet.apply()
+    with fleet.client() as client:
+        assert until(
+            lambda: [each for each in client.decisions().resets if each.app == "again"], "the wish to be known"
+        )
+    assert len(fleet.operations("again", "reset")) == resets  # nobody is there to act
+
+    daemon.start()
+    until(lambda: has_generation(fleet, "again", wanted), "the app to run in its new generation")
+    ticks = daemon.replay("streamfleet_reset", "streamfleet_probing")
+    assert [tick.runs for tick in ticks] == [(), ()]
+    assert "careful: generation 1 -> 2" in ticks[0].words  # it still asks, in words
+    assert len(fleet.operations("again", "reset")) == resets + 1
+    assert len(daemon.runs("reset")) == runs + 1
+
+
+def test_raised_load_makes_the_fleet_scale_by_an_effective_step_and_results_stay_exact(fleet, daemon, loads):
+    operation = until(lambda: next(iter(fleet.operations("busy", "scale")), None), "a decision to scale", 150)
+    with fleet.client() as client:
+        done = client.wait(operation.id, timeout=120)
+    loads["busy"].rate = BUSY_AT_FIRST
+    assert done.state is OperationState.SUCCEEDED, done.error
+    print(f"scaled to {done.params['slots']}: {done.reason}")
+    assert done.actor == "dagster"
+    assert done.result["before"] == 1
+    assert done.params["slots"] in (2, 4)  # of four tasks three slots would leave one with as many as two do
+    (tick,) = daemon.replay("streamfleet_scaling")
+    assert tick.runs == ()
+    assert len(fleet.operations("busy", "scale")) == 1
+    assert len(daemon.runs("scale")) == 1
+
+    loads["busy"].close()
+    wanted = loads["busy"].written
+    until(lambda: latest(fleet, "busy") == wanted, "all records to be counted")
+    for key, counts in updates(fleet.bootstrap_servers, "busy-out").items():
+        assert counts == sorted(set(counts)), key  # no record was counted twice, and none was taken back
