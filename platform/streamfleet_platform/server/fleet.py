@@ -15,7 +15,7 @@ from streamfleet_platform.errors import TransientError
 from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.operations.work import World
 from streamfleet_platform.reconcile.planner import Planner
-from streamfleet_platform.registry import apps, history
+from streamfleet_platform.registry import apps, history, journal
 from streamfleet_platform.server.auditing import Auditing
 from streamfleet_platform.server.bootstrapping import Bootstrapping
 from streamfleet_platform.server.changing import Changing
@@ -121,8 +121,10 @@ class Fleet:
         with self._world.database.read() as session:
             rows = apps.all_apps(session)
             scaling = history.scaling_records(session)
+            busy = {operation.app for operation in journal.busy(session)}
         known = {row.name for row in rows}
-        probing = [row.observed["probe"] for row in rows if row.observed.get("probe")]
+        # an operation asks for rebalances by itself, and there is one at a time
+        probing = [row.observed["probe"] for row in rows if row.observed.get("probe") and row.name not in busy]
         return views.Decisions(
             scaling=tuple(
                 views.ScalingDecision.model_validate(record.decision)

@@ -14,6 +14,7 @@ from streamfleet_platform.errors import (
     TransientError,
 )
 from streamfleet_platform.model.operation import OperationKind
+from streamfleet_platform.registry import apps
 from streamfleet_platform.registry.lease import Leadership, NotLeaderError
 
 
@@ -209,6 +210,21 @@ def test_retire_leaves_nothing_and_can_be_undone_within_its_window(lab):
         lab.fleet.app("one")
     assert lab.runtime.list() == [] and sorted(lab.cluster.there) == ["one-in", "one-out"]
     assert not list(lab.settings.code.iterdir())
+
+
+def test_a_warm_up_is_nobodys_to_promote_while_an_operation_does_so(lab):
+    lab.deployed()
+    decided = {
+        "app": "one",
+        "intent_id": "p1",
+        "at": "2026-01-01T00:00:00+00:00",
+        "tasks": ["0_0@1"],
+        "reason": "ready",
+    }
+    lab.server.database.write(lambda session: setattr(apps.get_app(session, "one"), "observed", {"probe": decided}))
+    assert [each.intent_id for each in lab.fleet.decisions().probing] == ["p1"]
+    lab.operate(OperationKind.SCALE, slots=2)
+    assert lab.fleet.decisions().probing == ()
 
 
 def test_the_event_log_cannot_be_changed(lab):
