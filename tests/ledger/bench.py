@@ -10,10 +10,11 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 from tests.ledger import topics
@@ -22,6 +23,7 @@ from tests.ledger.decoding import (
     has_record_id,
     input_bytes,
     input_record,
+    kept_row,
     output_record,
     record_id,
     source_offset,
@@ -39,7 +41,7 @@ from tests.ledger.log_batches import (
     partition_records,
     skipped_partitions,
 )
-from tests.ledger.oracle import PER_RECORD, Anomaly, check_at_least_once, check_exactly_once
+from tests.ledger.oracle import PER_RECORD, Anomaly, check_at_least_once, check_exactly_once, check_kept
 from tests.ledger.result_logs import GROUP_OFFSETS, OUTPUT_SETTINGS, appended_results, commit_history
 from tests.ledger.state_check import changelog_topic, check_dump, check_newest, dump_worker
 from tests.ledger.stints import Appended, Commit, Disturbance, Repeats, check_all_processed, check_repeats
@@ -64,6 +66,7 @@ RESPONSE = f"{APPLICATION}-by-account-subscription-response-topic"
 FORWARDING = {REPARTITION: "tagg", RESPONSE: "owned"}
 """Topics between the sub-topologies that carry what follows from the input, with the output that follows from them."""
 ALL_INPUTS = (INPUT, LIMITS, ACCOUNTS, REGISTRATION, REPARTITION, RESPONSE)
+KEPT_STORES = ("min", "max", "sum", "count", "window-min", "window-sum")
 EXACTLY_ONCE = "exactly_once_v2"
 AT_LEAST_ONCE = "at_least_once"
 NODE = 1
@@ -203,9 +206,15 @@ class Bench:
         keys = self._complete(inputs)
         if self.guarantee != EXACTLY_ONCE:
             self.repeats = self._check_repeats(results, {record_id(raw): raw for raw in raw_inputs})
-            return anomalies + check_at_least_once(inputs, outputs, keys) + self.repeats.anomalies
+            anomalies += check_at_least_once(inputs, outputs, keys) + self.repeats.anomalies
+            return anomalies + check_kept(inputs, self._kept())
         anomalies += check_exactly_once(inputs, outputs, keys, accounts_first=self.has_all_accounts)
         return anomalies + self._check_state() + self._check_owners()
+
+    def _kept(self) -> dict[str, dict[Hashable, Any]]:
+        """The changelogs folded, of the stores that at-least-once runs look at."""
+        topics = {store: self._read(changelog_topic(APPLICATION, store)) for store in KEPT_STORES}
+        return {store: dict(kept_row(store, raw) for raw in records) for store, records in topics.items()}
 
     def outputs(self) -> dict[str, list[OutputRecord]]:
         return decoded({name: self._read(output_topic(name)) for name in OUTPUTS})

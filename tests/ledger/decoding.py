@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from tests.ledger.app import LONG, PAIR, RECORD_ID, SEQUENCE, SOURCE_OFFSET, TEXT, TOTAL, WINDOWED
@@ -10,6 +10,9 @@ from tests.ledger.fold import OutputRecord
 from tests.ledger.workload import LedgerRecord
 
 from streamfleet.records import RawRecord
+
+_SEQUENCE_BYTES = 4
+_WINDOW_BYTES = 8 + _SEQUENCE_BYTES
 
 
 def input_bytes(record: LedgerRecord) -> tuple[bytes, bytes, list[tuple[str, bytes]]]:
@@ -36,6 +39,15 @@ def output_record(output: str, raw: RawRecord) -> OutputRecord:
     return OutputRecord(
         _key(output, raw.key), _value(output, raw.value), _record_id(output, raw.headers), raw.partition
     )
+
+
+def kept_row(store: str, raw: RawRecord) -> tuple[Hashable, Any]:
+    """Key and value of a changelog record. Windows have their start, and a number, behind the key."""
+    key, value = raw.key or b"", LONG.deserialize("", raw.value)
+    if not store.startswith("window"):
+        return TEXT.deserialize("", key), value
+    start = int.from_bytes(key[-_WINDOW_BYTES:-_SEQUENCE_BYTES], "big")
+    return (TEXT.deserialize("", key[:-_WINDOW_BYTES]), start), value
 
 
 def _paired(raw: RawRecord) -> OutputRecord:

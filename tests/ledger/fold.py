@@ -6,6 +6,7 @@ that the outputs must have. Sequences are per partition, and per key where the a
 
 from __future__ import annotations
 
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -121,6 +122,23 @@ def _pair_partition(records: list[LedgerRecord], paired: Sequences) -> None:
 def _put_pair(paired: Sequences, pair: PairKey, record_id: int | None, partition: int) -> None:
     result = OutputRecord(pair, pair[1:], record_id, partition)
     paired[group_of("paired", result)].append(result)
+
+
+def least_kept(records: Iterable[LedgerRecord]) -> Mapping[str, Mapping[Hashable, Any]]:
+    """What stores must have in the end, by store and key; sums and counts may be higher where records were processed again."""
+    kept: dict[str, dict[Hashable, Any]] = defaultdict(dict)
+    for record in records:
+        key, window = record.key, (record.key, record.timestamp - record.timestamp % WINDOW_MS)
+        for store, value, combine in (
+            ("min", record.value, min),
+            ("max", record.value, max),
+            ("sum", record.value, operator.add),
+            ("count", 1, operator.add),
+        ):
+            kept[store][key] = combine(kept[store][key], value) if key in kept[store] else value
+        kept["window-min"][window] = min(record.value, kept["window-min"].get(window, record.value))
+        kept["window-sum"][window] = record.value + kept["window-sum"].get(window, 0)
+    return kept
 
 
 def expected_owned(records: Iterable[LedgerRecord]) -> Mapping[str, int]:

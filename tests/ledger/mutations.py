@@ -19,6 +19,7 @@ from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.kafka.client_settings import ClientSettings
 from streamfleet.kafka.group_messages import ConsumerGroupMetadata
 from streamfleet.kafka.membership import Membership
+from streamfleet.kafka.producer import PlainProducer
 from streamfleet.kafka.transaction_client import TransactionClient
 from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
 from streamfleet.ports import ProducerIdentity
@@ -177,6 +178,17 @@ def _is_repartition(topic: str) -> bool:
     return topic.endswith("-repartition")
 
 
+def absence_unnoticed() -> None:
+    """A process that stood still goes on writing what it had in hand."""
+    original = PlainProducer.__init__
+
+    def patient(self: PlainProducer, settings: Mapping[str, Any], *rest: Any, **options: Any) -> None:
+        options.pop("silent_from_ms", None)
+        original(self, {**settings, "message.timeout.ms": 300_000}, *rest, **options)
+
+    PlainProducer.__init__ = patient  # type: ignore[method-assign]
+
+
 MUTATIONS: dict[str, Callable[[], None]] = {
     mutation.__name__: mutation
     for mutation in (
@@ -192,6 +204,7 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         repartition_skipped,
         repartition_forwarded_twice,
         repartition_not_forwarded,
+        absence_unnoticed,
     )
 }
 

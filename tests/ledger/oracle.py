@@ -8,6 +8,7 @@ Sequences are compared record by record and in full. Sets would not do: a duplic
     wrong value    the result of a record is there, but is another
     out of order   all results are right, in another order
     closed form    the last result of a key is not what its closed form says
+    old state      a changelog ends with less than what was processed
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ from tests.ledger.fold import (
     expected_owned,
     expected_tags,
     group_of,
+    least_kept,
 )
 from tests.ledger.workload import CLOSED_ACCOUNT, ClosedForm, LedgerRecord, accounts_of, closed_form, has_moved
 
 SHOWN = 5
 CLOSED_FORMS = ("min", "max", "sum", "count", "avg")
+REPEATABLE_STORES = ("min", "max", "window-min")
+"""What they hold does not change when a record is processed again."""
 PER_RECORD = ("echo", "joined", *CLOSED_FORMS, "window-min")
 """Outputs with one result for each input record."""
 
@@ -81,6 +85,20 @@ def check_at_least_once(
             anomalies.append(Anomaly("lost", output, f"{len(missing)} records, ids {missing[:SHOWN]}"))
     repeatable = {output: outputs[output] for output in ("min", "max")}
     return anomalies + check_closed_forms(repeatable, keys)
+
+
+def check_kept(inputs: Iterable[LedgerRecord], kept: Mapping[str, Mapping[Hashable, Any]]) -> list[Anomaly]:
+    """At least once: what the changelogs have of each store in the end, by key. Nothing is missing in it that was processed: old
+    state that was written behind newer would be what the next owner begins with.
+    """
+    anomalies = []
+    for store, least in least_kept(inputs).items():
+        is_exact = store in REPEATABLE_STORES
+        for key, wanted in least.items():
+            value = kept[store].get(key)
+            if value is None or (value != wanted if is_exact else value < wanted):
+                anomalies.append(Anomaly("old state", f"{store}[{key}]", f"is {value}, must be {wanted}"))
+    return anomalies
 
 
 def compare_sequences(output: str, expected: Sequences, found: Sequences) -> list[Anomaly]:

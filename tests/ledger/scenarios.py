@@ -56,6 +56,8 @@ END_DELAYED = Scenario(
 UNDISTURBED = Scenario((), "nothing", guarantee=AT_LEAST_ONCE)
 KILLED_BEFORE_THE_OFFSETS = Scenario(("after_flush:kill:8",), "restart", guarantee=AT_LEAST_ONCE)
 """Results are sent, their offsets are not."""
+STOPPED_WITH_RESULTS_IN_HAND = Scenario(("after_produce:stop:8",), "resume", peers=1, guarantee=AT_LEAST_ONCE)
+"""Results and state are with the client, not yet with the broker; a peer goes on meanwhile."""
 LEAVES_AND_COMES_BACK = Scenario((), "leave", guarantee=AT_LEAST_ONCE)
 
 SCENARIOS = {
@@ -71,6 +73,7 @@ SCENARIOS = {
     "repartition_skipped": KILLED_BEFORE_THE_OFFSETS,
     "repartition_forwarded_twice": UNDISTURBED,
     "repartition_not_forwarded": UNDISTURBED,
+    "absence_unnoticed": STOPPED_WITH_RESULTS_IN_HAND,
 }
 """By the mutation that does harm in it."""
 

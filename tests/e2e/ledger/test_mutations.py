@@ -7,7 +7,7 @@ from tests.ledger.scenarios import SCENARIOS, run_scenario
 SEEDS = (1, 2, 3)
 """Within so many tries a defect must show: some need two things to happen within a tenth of a second."""
 HARM = {"lost", "duplicate", "phantom", "wrong value", "closed form", "store differs from changelog", "two owners"}
-HARM |= {"commit overdue", "resumed elsewhere", "needless repeat"}
+HARM |= {"commit overdue", "resumed elsewhere", "needless repeat", "old state"}
 
 
 def test_every_mutation_has_a_scenario():

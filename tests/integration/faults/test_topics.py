@@ -91,7 +91,7 @@ def test_F34_what_a_truncated_changelog_no_longer_has_is_reported_not_kept_half(
 
 
 def test_F34_state_ahead_of_its_changelog_is_corrupted_too():
-    changelog, failed = TopicPartition("changelog", 0), []
+    changelog = TopicPartition("changelog", 0)
     admin = SimpleNamespace(list_offsets=lambda asked, kind: {changelog: 0 if kind is OffsetKind.EARLIEST else 10})
     updater = StateUpdater(None, admin, NoFailpoints(), MonotonicClock())
     task = SimpleNamespace(
@@ -99,10 +99,10 @@ def test_F34_state_ahead_of_its_changelog_is_corrupted_too():
     )
     updater.add(task, UpdateKind.ACTIVE, {})
     updater.run_once()
-    failed += updater.take_failed()
-    assert not updater.take_restored()
-    assert [type(error) for _, error in failed] == [sf.TaskCorruptedError]
-    assert "has offsets 0 to 10, but the state of task 0_0 goes on from 11" in str(failed[0][1])
+    failed = updater.take_failed()
+    assert failed is not None and not updater.take_restored()
+    assert isinstance(failed[1], sf.TaskCorruptedError)
+    assert "has offsets 0 to 10, but the state of task 0_0 goes on from 11" in str(failed[1])
 
 
 def test_F35_a_changelog_deleted_and_created_again_is_refused_and_the_state_is_kept(app):

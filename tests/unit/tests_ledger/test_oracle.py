@@ -6,8 +6,15 @@ import random
 import pytest
 from tests.ledger.app import ACCOUNTS, INPUT, LIMITS, LONG, OUTPUTS, TEXT, output_topic, topology
 from tests.ledger.decoding import input_bytes, output_record
-from tests.ledger.fold import OutputRecord, TagHistory
-from tests.ledger.oracle import check_at_least_once, check_exactly_once, check_owned, check_tags
+from tests.ledger.fold import OutputRecord, TagHistory, least_kept
+from tests.ledger.oracle import (
+    REPEATABLE_STORES,
+    check_at_least_once,
+    check_exactly_once,
+    check_kept,
+    check_owned,
+    check_tags,
+)
 from tests.ledger.workload import (
     CLOSED_ACCOUNT,
     LedgerSpec,
@@ -227,3 +234,17 @@ def test_the_same_seed_makes_the_same_records():
     seeds = [random.Random(5).randrange(100) for _ in range(2)]
     one, same = (list(generate(LedgerSpec(seed=seed, keys=2, records_per_key=30))) for seed in seeds)
     assert one == same != list(generate(LedgerSpec(seed=seeds[0] + 1, keys=2, records_per_key=30)))
+
+
+@pytest.mark.parametrize("store", ["min", "max", "sum", "count", "window-min", "window-sum"])
+def test_old_state_behind_newer_is_found_in_every_store_and_more_than_was_processed_once_is_none(inputs, store):
+    kept = {name: dict(rows) for name, rows in least_kept(inputs).items()}
+    assert check_kept(inputs, kept) == []
+    key = next(iter(kept[store]))
+    kept[store][key] += 1 if store in {"min", "window-min"} else -1
+    assert [anomaly.kind for anomaly in check_kept(inputs, kept)] == ["old state"]
+    kept[store][key] += 9
+    is_exact = store in REPEATABLE_STORES
+    assert bool(check_kept(inputs, kept)) is is_exact
+    del kept[store][key]
+    assert [anomaly.kind for anomaly in check_kept(inputs, kept)] == ["old state"]

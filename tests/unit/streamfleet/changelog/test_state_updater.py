@@ -190,11 +190,40 @@ def test_an_input_topic_is_restored_only_as_far_as_it_was_processed():
 def test_a_truncated_changelog_makes_the_task_corrupt():
     task = Task(start=2)
     _, updater = restore(Log(last=9, first=5), task)
-    ((failed, error),) = updater.take_failed()
+    failed, error = updater.take_failed()
     assert failed is task
     assert isinstance(error, TaskCorruptedError)
     assert "goes on from 2" in str(error)
-    assert updater.take_restored() == []
+    assert updater.take_restored() == [] and updater.take_failed() is None
+
+
+def test_a_truncation_is_dealt_with_when_the_broker_answers_again():
+    log, task, clock = Log(last=9), Task(), Clock()
+    broker, updater = restore(log, task, steps=1, clock=clock)
+    log.first = 8
+    broker.is_away = True
+    run(updater, 2)
+    broker.events.clear()  # the client says it once
+    broker.poll_batch = lambda *_: []
+    assert updater.take_failed() is None
+    broker.is_away = False
+    run(updater, 1)
+    failed, _ = updater.take_failed()
+    assert failed is task
+
+
+def test_a_truncation_that_was_not_dealt_with_is_forgotten_with_its_task():
+    log, task = Log(last=9), Task()
+    broker, updater = restore(log, task, steps=1)
+    log.first = 8
+    broker.is_away = True
+    run(updater, 1)
+    updater.remove([task.task_id])
+    again = Task(start=8)
+    broker.is_away = False
+    updater.add(again, UpdateKind.ACTIVE, {})
+    run(updater)
+    assert updater.take_restored() == [again] and updater.take_failed() is None
 
 
 @pytest.mark.parametrize("steps", [0, 1])
@@ -372,7 +401,7 @@ def test_a_copy_whose_changelog_was_truncated_fails_alone():
     broker, updater = restore(log, task, kind=UpdateKind.STANDBY)
     log.first, log.end = 15, 20
     run(updater)
-    ((failed, error),) = updater.take_failed()
+    failed, error = updater.take_failed()
     assert failed is task and isinstance(error, TaskCorruptedError)
     assert broker.positions == {}
 

@@ -7,7 +7,12 @@ from streamfleet.commit.exactly_once import MAX_REPLAYS, ExactlyOnceCommit
 from streamfleet.errors import StreamsError
 from streamfleet.failpoints import NoFailpoints
 from streamfleet.ids import TopicPartition
-from streamfleet.kafka.client_errors import RecordRefusedError, TransactionAbortRequiredError
+from streamfleet.kafka.client_errors import (
+    RecordRefusedError,
+    TransactionAbortRequiredError,
+    UnknownTransactionOutcomeError,
+)
+from streamfleet.kafka.errors import GroupTimeoutError
 from streamfleet.ports import DeliveryFailure, ProducerIdentity
 from streamfleet.records import ProducerRecord
 from streamfleet.task.offsets import CommittedOffset
@@ -91,6 +96,9 @@ class Clients:
     def close(self):
         self.journal.note("close")
 
+    def renew(self):
+        self.journal.note("renew")
+
     # the group's offsets
 
     def commit_in_transaction(self, producer, offsets):
@@ -118,10 +126,8 @@ def exactly_once(journal, **task_options):
 
 
 def test_at_least_once_commits_results_then_offsets_then_rows(journal):
-    clients = Clients(journal)
-    task = Task(journal)
-    task.commit = AtLeastOnceCommit(clients, clients, Offsets(journal), NoFailpoints())
-    task.commit.commit([task])
+    commit, task, _ = at_least_once(journal)
+    commit.commit([task])
     assert journal == ["send", "prepare", "flush", "ends", "offsets", "rows"]
     assert task.rows_offset == {CHANGELOG.topic: 41}
 
@@ -158,6 +164,49 @@ def test_no_row_is_written_when_anything_before_it_fails(journal, step):
     with pytest.raises(StreamsError):
         commit.commit([task])
     assert "rows" not in journal
+
+
+def test_a_producer_whose_offsets_may_come_late_is_not_used_again(journal, monkeypatch):
+    commit, task, clients = exactly_once(journal)
+
+    def no_answer(producer, offsets):
+        raise GroupTimeoutError("no answer")
+
+    monkeypatch.setattr(clients, "commit_in_transaction", no_answer)
+    with pytest.raises(UnknownTransactionOutcomeError):
+        commit.commit([task])
+    assert journal[-1] == "close" and "rows" not in journal
+    monkeypatch.undo()
+    commit.abort()
+    journal.clear()
+    commit.open()
+    assert journal == ["init"], "a new one takes over the transactional id"
+
+
+def at_least_once(journal):
+    clients = Clients(journal)
+    task = Task(journal)
+    task.commit = AtLeastOnceCommit(clients, clients, Offsets(journal), NoFailpoints())
+    return task.commit, task, clients
+
+
+def test_what_was_sent_for_work_that_was_given_up_is_in_the_topics_before_the_work_begins_again(journal):
+    commit, task, _ = at_least_once(journal)
+    commit.open()
+    assert journal == []
+    commit.producer.send(OTHER)
+    commit.abort()
+    commit.open()
+    commit.open()
+    assert journal == ["send", "flush"]
+
+
+def test_a_plain_producer_that_is_lost_is_renewed_before_the_work_begins_again(journal):
+    commit, task, clients = at_least_once(journal)
+    clients.is_usable = False
+    commit.abort()
+    commit.open()
+    assert journal == ["renew"]
 
 
 def test_an_abort_of_offsets_only_is_ended_by_the_group_client_too(journal):

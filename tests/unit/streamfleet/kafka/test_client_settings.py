@@ -194,3 +194,18 @@ def test_a_value_that_librdkafka_refuses_is_a_config_error():
     made = settings(producer__batch__size="large").producer(client_id="p")
     with pytest.raises(ConfigError, match="refused its settings: .*batch.size"):
         make_client(Producer, made)
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"),
+    [
+        ({}, 2000),
+        ({"message.timeout.ms": 500}, 500),
+        ({"delivery.timeout.ms": 60_000}, 2000),
+        ({"message.timeout.ms": 0}, 2000),
+    ],
+)
+def test_records_never_wait_longer_than_a_plain_producer_may_let_them(asked, given):
+    chosen = settings(**{f"producer.{name}": value for name, value in asked.items()})
+    made = chosen.plain_producer(client_id="p", delivery_timeout_ms=2000)
+    assert (made["message.timeout.ms"], made.get("delivery.timeout.ms")) == (given, None)

@@ -166,3 +166,14 @@ def test_a_missing_acl_is_named(broker, kind, hint):
     line.begin(CALL)
     with pytest.raises(AuthorizationError, match=hint):
         line.advance(5)
+
+
+def test_a_call_that_was_given_up_may_arrive_late_and_one_whose_connection_broke_may_not(broker, line):
+    for lost, late in ((SILENCE, True), (ConnectionResetError("gone"), False)):
+        broker.script("Heartbeat", lost)
+        line.begin(CALL)
+        answer(line)
+        assert line.may_arrive_late is late
+    line.begin(CALL)
+    answer(line)
+    assert not line.may_arrive_late

@@ -467,6 +467,45 @@ def test_who_was_thrown_out_gave_up_or_leaves_is_sure_no_more(stage):
     assert not leaving.membership.is_surely_member
 
 
+def time_left(stage):
+    return stage.membership.keeps_tasks_until_ms - stage.clock.now_ms()
+
+
+def test_a_member_keeps_its_tasks_while_it_waits_for_a_rebalance_which_is_when_it_is_not_heard():
+    stage = Stage(session_timeout_ms=6_000, heartbeat_interval_ms=500)
+    assert stage.membership.keeps_tasks_until_ms == 0
+    stage.stable()
+    stage.membership.enforce_rebalance("asked to")
+    event = stage.next_event()
+    stage.broker.script("JoinGroup", SILENCE)
+    stage.membership.acknowledge(event, "tasks")
+    stage.pass_time(20_000)
+    assert not stage.membership.is_surely_member
+    assert time_left(stage) > 5_000
+    stage.clock.pause_ms(8_000)  # the process stands still; the rebalance may be over, and the next one, too
+    assert time_left(stage) < 0
+
+
+def test_a_member_that_cannot_reach_its_group_while_it_joins_keeps_nothing():
+    stage = Stage(session_timeout_ms=6_000, heartbeat_interval_ms=500)
+    stage.stable()
+    stage.membership.enforce_rebalance("asked to")
+    event = stage.next_event()
+    stage.broker.refuse_connects.extend([ConnectionRefusedError("gone")] * 1000)
+    stage.broker.script("JoinGroup", ConnectionResetError("gone"))
+    stage.membership.acknowledge(event, "tasks")
+    stage.pass_time(7_000)
+    assert time_left(stage) < 0
+
+
+def test_who_was_thrown_out_keeps_nothing(stage):
+    stage.stable()
+    assert time_left(stage) > 0
+    stage.broker.script("Heartbeat", code(ErrorCode.UNKNOWN_MEMBER_ID))
+    assert isinstance(stage.next_event(), Lost)
+    assert time_left(stage) < 0
+
+
 # --- losing it ---
 
 

@@ -19,6 +19,7 @@ from streamfleet.kafka.client_errors import (
     UnknownTransactionOutcomeError,
 )
 from streamfleet.kafka.client_failures import client_error
+from streamfleet.kafka.producer import PlainProducer
 from streamfleet.kafka.producer_client import FULL_QUEUE_TIMEOUT_MS, PARTITION_COUNT_AGE_MS, ProducerClient
 from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
 from streamfleet.records import ProducerRecord
@@ -330,3 +331,35 @@ def test_closing_twice_is_harmless_and_ends_the_producer(transactional):
     assert not transactional.is_usable
     with pytest.raises(ProducerLostError):
         transactional.begin()
+
+
+# --- at least once ---
+
+
+@pytest.fixture
+def plain(librdkafka, clock):
+    producer = PlainProducer({}, clock=clock, silent_from_ms=lambda: plain_until[0])
+    plain_until = [1_000]
+    producer.until = plain_until
+    return producer
+
+
+def test_nothing_is_sent_when_others_may_run_the_tasks_by_now(plain, librdkafka, clock):
+    plain.send(RECORD)
+    clock.now = 1_000
+    with pytest.raises(BrokerUnavailableError, match="has not been heard of"):
+        plain.send(RECORD)
+    plain.until[0] = 5_000  # the group answers again
+    plain.send(RECORD)
+    assert len(librdkafka.produced) == 2
+
+
+def test_a_plain_producer_that_is_lost_goes_on_with_another_client(plain, librdkafka):
+    librdkafka.script["produce"] = raising(KafkaError._FATAL, fatal=True)
+    with pytest.raises(ProducerLostError):
+        plain.send(RECORD)
+    assert not plain.is_usable
+    del librdkafka.script["produce"]
+    plain.renew()
+    assert plain.is_usable
+    plain.send(RECORD)

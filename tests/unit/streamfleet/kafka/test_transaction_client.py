@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.streamfleet.kafka.scripted_coordinator import HandClock, ScriptedCoordinator
+from tests.unit.streamfleet.kafka.scripted_coordinator import SILENCE, HandClock, ScriptedCoordinator
 
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.client_errors import FencedProducerError, UnknownTransactionOutcomeError
@@ -120,6 +120,13 @@ def test_a_lost_connection_while_adding_offsets_is_mended(broker, client):
     broker.script("TxnOffsetCommit", ConnectionResetError("gone"))
     client.add_offsets(PRODUCER, ME, OFFSETS, 1_000)
     assert names(broker) == ["AddOffsetsToTxn"] * 2 + ["TxnOffsetCommit"] * 2
+
+
+def test_offsets_that_may_still_arrive_a_second_time_are_not_taken_for_committed(broker, client):
+    broker.script("TxnOffsetCommit", SILENCE)
+    with pytest.raises(GroupTimeoutError, match="may arrive twice"):
+        client.add_offsets(PRODUCER, ME, OFFSETS, 30_000)
+    assert names(broker) == ["AddOffsetsToTxn"] + ["TxnOffsetCommit"] * 2
 
 
 def test_the_end_of_a_transaction_is_never_sent_twice(broker, client):

@@ -6,6 +6,7 @@ import pytest
 
 from streamfleet.errors import DeserializationError, ProcessingError, StreamsError
 from streamfleet.ids import TaskId, TopicPartition
+from streamfleet.kafka.client_errors import BrokerUnavailableError
 from streamfleet.metrics import Metrics
 from streamfleet.processor.api import Processor, PunctuationType
 from streamfleet.records import ProducerRecord
@@ -333,3 +334,50 @@ def test_partition_of_an_unknown_topic_is_refused():
     topology = ProcessorTopology((SourceNode("src", ("in",)),), {}, (), ())
     with pytest.raises(StreamsError, match="no source of the topology reads topic elsewhere"):
         inputs_of(topology, [TopicPartition("elsewhere", 0)])
+
+
+# --- cut off half way ---
+
+
+def no_room(step, record):
+    raise BrokerUnavailableError("no room", code="_QUEUE_FULL")
+
+
+def punctuates(step):
+    step.context.schedule(10, PunctuationType.WALL_CLOCK_TIME, lambda timestamp: no_room(step, None))
+
+
+def test_a_task_that_is_cut_off_in_the_middle_of_a_record_is_torn_until_it_is_discarded(task_of, raw):
+    task = task_of(no_room)
+    task.add_records(IN, [raw("v", 5)])
+    assert not task.is_torn
+    with pytest.raises(BrokerUnavailableError):
+        task.process()
+    assert task.is_torn
+    task.suspend()
+    task.discard()
+    assert not task.is_torn
+
+
+def test_a_task_that_is_cut_off_in_a_punctuation_or_a_commit_is_torn(task_of, raw, producer, clock, monkeypatch):
+    task = task_of(begin=punctuates)
+    clock.advance(10)
+    with pytest.raises(BrokerUnavailableError):
+        task.punctuate_wall_clock()
+    assert task.is_torn
+    other = task_of(count)
+    other.add_records(IN, [raw("v", 5)])
+    other.process()
+    assert not other.is_torn
+    monkeypatch.setattr(producer, "send", lambda record: no_room(None, record))
+    with pytest.raises(BrokerUnavailableError):
+        other.prepare_commit()
+    assert other.is_torn
+
+
+def test_a_record_that_the_broker_did_not_take_in_time_is_not_the_handlers_affair(task_of):
+    task = task_of(production_handler="continue")
+    late = BrokerUnavailableError("too late", code="_MSG_TIMED_OUT")
+    with pytest.raises(BrokerUnavailableError):
+        task.handle_delivery_failure(ProducerRecord("out", b"k", b"v", 5), late)
+    assert task.is_torn

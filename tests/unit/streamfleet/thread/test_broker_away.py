@@ -1,100 +1,253 @@
-"""What a StreamThread does with tasks that were cut off in the middle of their records."""
+"""A StreamThread whose broker takes nothing any more, at any record it sends: in a batch, in a commit, for either guarantee. Real
+tasks, databases and commits, over a pretended cluster; afterwards nothing is missing.
+"""
 
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
+from tests.unit.streamfleet.thread.conftest import Cluster, Member
 
 import streamfleet as sf
+from streamfleet.commit.at_least_once import AtLeastOnceCommit
+from streamfleet.commit.exactly_once import ExactlyOnceCommit
 from streamfleet.failpoints import NoFailpoints
+from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.kafka.client_errors import BrokerUnavailableError
-from streamfleet.testing import ManualClock
+from streamfleet.kafka.group_events import Assigned
+from streamfleet.ports import ProducerIdentity
+from streamfleet.state.state_directory import StateDirectory
 from streamfleet.thread.stream_thread import StreamThread
+from streamfleet.thread.task_manager import TaskManager, WantedTasks
+
+INPUT, OUTPUT, CHANGELOG = (TopicPartition(name, 0) for name in ("in", "out", "app-counts-changelog"))
+KEYS = "abcabcaab"
+TEXT, LONG = sf.serdes.string(), sf.serdes.long()
 
 
-class Away:
-    """A task whose producer takes nothing any more."""
+def counting():
+    """Counts are forwarded when the cache is flushed, words at once."""
+    builder = sf.StreamsBuilder()
+    words = builder.stream("in", key_serde=TEXT, value_serde=TEXT)
+    words.to("words", key_serde=TEXT, value_serde=TEXT)
+    counts = words.group_by_key().count(materialized=sf.Materialized("counts", key_serde=TEXT, value_serde=LONG))
+    counts.to_stream().to("out", key_serde=TEXT, value_serde=LONG)
+    return builder.build()
 
-    task_id = "0_0"
-    uncommitted_bytes = 0
-    commit_requested = False
 
-    def __init__(self, during):
-        self.during = during
+class Broker:
+    """Producer, Admin and GroupOffsets over a Cluster. Does not take the record with the number `refused`, once."""
 
-    def process(self, limit):
-        return self._fail("process")
+    is_usable = True
+    identity = ProducerIdentity("id", 1, 0)
 
-    def punctuate_stream_time(self):
-        return self._fail("punctuate")
+    def __init__(self, cluster, *, refused):
+        self.cluster = cluster
+        self.sent, self.refused = 0, refused
+        self.waiting = []
+        self.in_transaction = False
+        self.pending = {}
 
-    def punctuate_wall_clock(self):
-        return False
-
-    def _fail(self, at):
-        if self.during == at:
+    def send(self, record):
+        self.sent += 1
+        if self.sent == self.refused:
             raise BrokerUnavailableError("no room", code="_QUEUE_FULL")
-        return 0
+        self.waiting.append(record)
+
+    def partition_count(self, topic):
+        return 1
+
+    def flush(self, timeout_ms):
+        if not self.in_transaction:
+            self._deliver()
+
+    def _deliver(self):
+        for record in self.waiting:
+            self.cluster.write(record.topic, record.partition or 0, record.key, record.value)
+        self.waiting = []
+
+    def take_failures(self):
+        return []
+
+    def list_offsets(self, partitions, kind):
+        return self.cluster.list_offsets(partitions, kind)
+
+    # the transaction
+
+    def init(self, timeout_ms):
+        pass
+
+    def begin(self):
+        self.in_transaction = True
+
+    @property
+    def has_sent(self):
+        return bool(self.waiting)
+
+    def last_offsets(self):
+        written = [TopicPartition(record.topic, record.partition or 0) for record in self.waiting]
+        return {partition: self.cluster.end(partition) + count - 1 for partition, count in Counter(written).items()}
+
+    def abort(self, timeout_ms):
+        self.in_transaction, self.waiting, self.pending = False, [], {}
+
+    def commit_in_transaction(self, producer, offsets):
+        self.pending = offsets
+
+    def end_transaction(self, producer, *, commit):
+        pass
+
+    def commit(self, offsets):
+        """Of the group's offsets; or of the transaction, with a time-out."""
+        if self.in_transaction:
+            self._deliver()
+            self.in_transaction, offsets, self.pending = False, self.pending, {}
+        self.cluster.committed_offsets.update({p: each.offset for p, each in offsets.items()})
+
+    def committed(self, partitions):
+        return self.cluster.committed(partitions)
+
+    def close(self):
+        pass
+
+
+class OneMember:
+    """A group with nobody else in it."""
+
+    leads_group = True
+
+    def __init__(self):
+        self.events = [Assigned(1, 1, "me", "plan", follow_up=False)]
+
+    def start(self, report):
+        pass
+
+    def poll(self):
+        return self.events[0] if self.events else None
+
+    def acknowledge(self, event, report):
+        self.events.remove(event)
+
+    def can_commit(self):
+        return True
 
 
 @pytest.fixture
-def calls():
-    return []
+def thread_of(tmp_path):
+    made = []
 
-
-@pytest.fixture
-def thread_of(calls):
-    def build(during):
-        noted = lambda name, answer=None: lambda *_, **__: (calls.append(name), answer)[1]
-        tasks = SimpleNamespace(
-            tasks={},
-            running=[Away(during)],
-            all_running=True,
-            is_restoring=False,
-            has_lost_state=False,
-            has_room=lambda: True,
-            restore=lambda: False,
-            processable_records=lambda: 0,
-            resume_drained=lambda limit: None,
-            abandon=noted("abandon"),
-            rewind=noted("rewind"),
-            restoring=list,
-            offset_sums=dict,
-            inputs_of=lambda task: [],
-            standbys=SimpleNamespace(raise_limits=lambda now_ms: None),
-        )
+    def build(guarantee, refused):
+        cluster = Cluster()
+        directory = StateDirectory(tmp_path / f"{len(made)}", "app")
+        directory.path.mkdir(parents=True)
+        member = Member(cluster, directory, topology=counting())
+        broker = Broker(cluster, refused=refused)
+        if guarantee == "at_least_once":
+            commit = AtLeastOnceCommit(broker, broker, broker, NoFailpoints())
+        else:
+            commit = ExactlyOnceCommit(lambda blames: broker, broker, NoFailpoints())
+        tasks = TaskManager(member.factory, member.consumer, broker, member.updater, commit, broker, NoFailpoints())
         thread = StreamThread(
             "t",
-            sf.StreamsConfig(application_id="app"),
+            member.factory.config,
             tasks,
-            SimpleNamespace(poll=lambda: None, can_commit=lambda: True),
-            SimpleNamespace(poll_batch=lambda timeout_ms, limit: [], take_events=list),
-            SimpleNamespace(commit=noted("commit", {})),
-            ManualClock(),
+            OneMember(),
+            member.consumer,
+            commit,
+            member.clock,
             report=lambda asks: None,
-            tasks_of=lambda plan: (),
+            tasks_of=lambda plan: WantedTasks(frozenset({TaskId(0, 0)})),
             fences_of=lambda plan: (),
             asks_for_shutdown=lambda plan: False,
             failpoints=NoFailpoints(),
         )
-        thread._write_status = lambda: None
-        return thread
+        made.append(tasks)
+        return thread, cluster, broker
 
-    return build
+    yield build
+    for tasks in made:
+        tasks.drop_all()
+        tasks.close()
 
 
-@pytest.mark.parametrize("during", ["process", "punctuate"])
-def test_records_that_were_cut_off_half_way_are_read_again_from_the_last_commit(thread_of, calls, during):
-    thread = thread_of(during)
+def run(thread, steps=6):
+    """A commit every second step, so that some records are sent outside of commits and others in them."""
+    for number in range(steps):
+        thread.tasks._updater.run_once()
+        if number % 2:
+            thread._clock.advance(thread._config.effective_commit_interval_ms)
+        thread.run_once()
+
+
+def work(thread, cluster):
+    thread.start()
+    run(thread)
+    for at in range(0, len(KEYS), 3):
+        for key in KEYS[at : at + 3]:
+            cluster.write("in", 0, key.encode(), b"x")
+        run(thread)
+
+
+def last_values(cluster, topic):
+    return {key.decode(): int.from_bytes(value, "big") for key, value in cluster.topics[topic]}
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+def test_whatever_record_finds_no_room_nothing_is_lost(thread_of, guarantee):
+    thread, cluster, broker = thread_of(guarantee, refused=None)
+    work(thread, cluster)
+    undisturbed, expected = broker.sent, Counter(KEYS)
+    assert last_values(cluster, OUTPUT) == expected
+    for refused in range(1, undisturbed + 1):
+        thread, cluster, broker = thread_of(guarantee, refused)
+        work(thread, cluster)
+        assert broker.sent > refused and cluster.committed_offsets == {INPUT: len(KEYS)}
+        words = [key.decode() for key, _ in cluster.topics[TopicPartition("words", 0)]]
+        counts, logged = last_values(cluster, OUTPUT), last_values(cluster, CHANGELOG)
+        if guarantee == "exactly_once_v2":
+            assert words == list(KEYS)
+            assert counts == logged == expected
+        else:
+            assert not Counter(KEYS) - Counter(words)
+            assert counts == logged and all(counts[key] >= expected[key] for key in expected)
+
+
+@pytest.mark.parametrize("is_torn", [True, False])
+def test_only_a_step_that_has_torn_a_task_is_not_done_again(is_torn):
+    done = []
+    tasks = SimpleNamespace(is_torn=is_torn, abandon=lambda: done.append("abandon"))
+    thread = bare_thread(tasks, BrokerUnavailableError("no answer", code="_TIMED_OUT"))
     thread.run_once()
-    assert calls == ["abandon"]
-    thread.tasks.running.clear()
-    thread.run_once()
-    assert calls == ["abandon", "rewind"]
+    assert done == (["abandon"] if is_torn else [])
 
 
-def test_a_broker_that_stays_away_fails_the_thread_in_the_end(thread_of):
-    thread = thread_of("process")
+def test_a_broker_that_stays_away_fails_the_thread_in_the_end():
+    thread = bare_thread(SimpleNamespace(is_torn=False), BrokerUnavailableError("no answer", code="_TIMED_OUT"))
     thread.run_once()
     thread._clock.advance(thread._config.task_timeout_ms)
     with pytest.raises(BrokerUnavailableError):
         thread.run_once()
+
+
+def bare_thread(tasks, error):
+    """One whose steps end with an error."""
+
+    def fail():
+        raise error
+
+    thread = StreamThread(
+        "t",
+        sf.StreamsConfig(application_id="app"),
+        SimpleNamespace(has_room=lambda: True, standbys=None, tasks={}, running=[], **vars(tasks)),
+        SimpleNamespace(poll=fail),
+        SimpleNamespace(),
+        SimpleNamespace(),
+        sf.testing.ManualClock(),
+        report=lambda asks: None,
+        tasks_of=lambda plan: (),
+        fences_of=lambda plan: (),
+        asks_for_shutdown=lambda plan: False,
+        failpoints=NoFailpoints(),
+    )
+    thread._write_status = lambda: None
+    return thread

@@ -9,6 +9,7 @@ from streamfleet.changelog.listeners import StandbyUpdateListener, StateRestoreL
 from streamfleet.changelog.progress import UpdateKind
 from streamfleet.errors import StateStoreError
 from streamfleet.ids import TaskId, TopicPartition
+from streamfleet.kafka.errors import GroupTimeoutError
 from streamfleet.task.phases import TaskPhase
 from streamfleet.thread.task_manager import WantedTasks
 
@@ -290,3 +291,63 @@ def test_input_that_somebody_else_has_committed_was_processed_elsewhere(member, 
     cluster.committed_offsets[partition] = 4
     assert one.tasks.was_processed_elsewhere(partition, 3)
     assert not one.tasks.was_processed_elsewhere(TopicPartition("in", 9), 3)
+
+
+# a broker that does not answer half way
+
+
+class Silent:
+    """Stands before the cluster and does not answer the first so many times."""
+
+    def __init__(self, cluster, call, times):
+        self.call, self.times, self.answer = call, times, getattr(cluster, call)
+        setattr(cluster, call, self)
+
+    def __call__(self, *arguments):
+        self.times -= 1
+        if self.times >= 0:
+            raise GroupTimeoutError("no answer")
+        return self.answer(*arguments)
+
+
+def test_restored_tasks_run_when_the_broker_says_where_their_input_begins(member, cluster):
+    first = member("first")
+    first.tasks.assign(WantedTasks(frozenset({TASK, TaskId(0, 1)})))
+    first.updater.run_once()
+    Silent(cluster, "list_offsets", times=2)
+    for _ in range(2):
+        with pytest.raises(GroupTimeoutError):
+            first.tasks.restore()
+        assert not first.tasks.all_running
+    first.step()
+    assert first.tasks.all_running and len(first.consumer.positions) == 2
+    first.process(b"a")
+    assert first.count_of("a") == 1
+
+
+def test_a_restored_task_that_waits_for_the_broker_can_be_taken_away(member, cluster):
+    first = member("first")
+    first.tasks.assign(WantedTasks(frozenset({TASK})))
+    first.updater.run_once()
+    Silent(cluster, "list_offsets", times=1)
+    with pytest.raises(GroupTimeoutError):
+        first.tasks.restore()
+    first.assign(active=[])
+    assert not first.tasks.tasks and not first.tasks.restore()
+
+
+def test_a_copy_of_a_table_is_kept_warm_when_the_broker_says_how_far_it_was_processed(member, cluster):
+    builder = sf.StreamsBuilder()
+    text = sf.serdes.string()
+    materialized = sf.Materialized("counts", key_serde=text, value_serde=text)
+    builder.table("in", key_serde=text, value_serde=text, materialized=materialized).to_stream().to("out")
+    config = sf.StreamsConfig(application_id="app", topology_optimization="reuse.ktable.source.topics")
+    optimized = builder.build(config)
+    first = member("first", topology=optimized)
+    cluster.write("in", 0, b"a", b"x")
+    cluster.committed_offsets[TopicPartition("in", 0)] = 1
+    Silent(cluster, "committed", times=1)
+    with pytest.raises(GroupTimeoutError):
+        first.assign(standby=[0])
+    first.step()
+    assert first.count_of("a") == "x"
