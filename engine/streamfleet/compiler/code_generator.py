@@ -35,7 +35,10 @@ MAX_INDENT = 12
 MAX_BLOCKS = 8
 """Python allows 20 loops and tries in each other."""
 RUNTIME_NAMES = ("environment", "failed", "Record", "as_pair")
-CHANGED_CONTEXT = "before is not None and (before.timestamp != record.timestamp or before.headers != record.headers)"
+CHANGED_CONTEXT = (
+    "before is not None and (before.timestamp != record.timestamp"
+    " or before.headers is not record.headers and before.headers != record.headers)"
+)
 
 
 @dataclass(frozen=True)
@@ -139,23 +142,28 @@ class CodeGenerator:
         inner = spot.deeper()
         self._line(inner, f"if child is not None and child not in {self._name('children', name)}:")
         self._line(inner.deeper(), f"{self._name('no_child', name)}(child)")
+        # Most records go on with the time and headers they came with: those need no `finally`.
         self._line(inner, "before = environment.record_context")
         self._line(inner, f"if {CHANGED_CONTEXT}:")
-        self._line(inner.deeper(), "environment.record_context = before.derive(record.timestamp, record.headers)")
-        self._line(inner, "try:")
-        body = replace(inner.deeper(blocks=1), leave="return")
+        changed = inner.deeper()
+        self._line(changed, "environment.record_context = before.derive(record.timestamp, record.headers)")
+        self._line(changed, "try:")
+        self._line(changed.deeper(), f"return forward_{self.identifier(name)}(record, child)")
+        self._line(changed, "finally:")
+        self._line(changed.deeper(), "environment.record_context = before")
+        self._write_forwarded(children, replace(inner, leave="return"))
+
+    def _write_forwarded(self, children: Sequence[str], spot: Spot) -> None:
+        before = len(self._lines)
         if any(not self._takes_record(child) for child in children):
-            self._line(body, "key, value = record.key, record.value")
+            self._line(spot, "key, value = record.key, record.value")
         values = Values("key", "value", "record", "record")
-        with_block = len(self._lines)
         if len(children) == 1:
-            self._write_children(children, values, None, body)
+            self._write_children(children, values, None, spot)
         for child in children if len(children) > 1 else ():
-            self._line(body, f"if child is None or child == {child!r}:")
-            self._write_children((child,), values, None, replace(body.deeper(), leave=None))
-        self._pass_if_empty(body, with_block)
-        self._line(inner, "finally:")
-        self._line(inner.deeper(), "environment.record_context = before")
+            self._line(spot, f"if child is None or child == {child!r}:")
+            self._write_children((child,), values, None, replace(spot.deeper(), leave=None))
+        self._pass_if_empty(spot, before)
 
     def _write_node(self, name: str, spot: Spot) -> None:
         """A node that is called from several places, or from too deep in another function."""

@@ -13,7 +13,7 @@ from streamfleet.compiler.code_generator import CodeGenerator, sends_by_parts
 from streamfleet.compiler.failures import ProcessingFailures
 from streamfleet.compiler.generated_failures import GeneratedFailures
 from streamfleet.compiler.interpreter import SinkRuntime, serde_of
-from streamfleet.compiler.node_context import FixedKeyNodeContext, NodeContext, Process
+from streamfleet.compiler.node_context import FixedKeyNodeContext, NodeContext, Process, ProcessorPhase
 from streamfleet.compiler.program import InputRecord, TaskEnvironment
 from streamfleet.dsl.operators.stateless import as_pair
 from streamfleet.errors import StreamsError, TopologyError
@@ -32,13 +32,13 @@ class CompiledNodeContext(NodeContext):
 
     def bind(self, forward: Forward) -> None:
         self._generated = forward
-        self.forward = forward  # type: ignore[method-assign]
 
-    def set_closing(self, is_closing: bool) -> None:
-        self.forward = self._refuse if is_closing else self._generated  # type: ignore[method-assign]
+    def enter(self, phase: ProcessorPhase) -> None:
+        super().enter(phase)
+        self.forward = self._generated if phase is ProcessorPhase.RUNNING else self._refuse  # type: ignore[method-assign]
 
     def _refuse(self, _record: Record[Any, Any], _child: str | None = None) -> NoReturn:
-        self._refuse_forward_from_close()
+        self._refuse_forward()
 
     def no_child(self, name: str) -> None:
         self._child(name)
@@ -128,11 +128,12 @@ class CompiledProgram:
 
     def init(self) -> None:
         for node in self._processors:
-            node.context.set_closing(False)
+            node.context.enter(ProcessorPhase.STARTING)
             try:
                 node.init()
             except Exception as error:
                 raise StreamsError(f"operator {node.name} failed to initialise: {error}") from error
+            node.context.enter(ProcessorPhase.RUNNING)
 
     def process(self, source: str, record: Record[Any, Any]) -> None:
         context = self._environment.record_context
@@ -151,7 +152,7 @@ class CompiledProgram:
     def close(self) -> None:
         first: Exception | None = None
         for node in self._processors:
-            node.context.set_closing(True)
+            node.context.enter(ProcessorPhase.CLOSING)
             try:
                 node.close()
             except Exception as error:

@@ -43,9 +43,12 @@ class GeneratedSource:
         """Not a file: in brackets, as Python names what has none."""
         return f"<streamfleet generated {hashlib.sha256(self.text.encode()).hexdigest()[:12]}>"
 
+    def compile(self) -> CodeType:
+        return _compiled(self.text, self.file_name)
+
     def bind(self, objects: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
         module: dict[str, Any] = {"__name__": "streamfleet.generated"}
-        exec(_compiled(self.text, self.file_name), module)  # noqa: S102  # the text is the code generator's, not a user's
+        exec(self.compile(), module)  # noqa: S102  # the text is the code generator's, not a user's
         functions: dict[str, Callable[..., Any]] = module["bind"](*(objects[name] for name in self.names))
         return functions
 

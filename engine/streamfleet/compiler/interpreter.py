@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from streamfleet.compiler.failures import ProcessingFailures
-from streamfleet.compiler.node_context import FixedKeyNodeContext, NodeContext, Process
+from streamfleet.compiler.node_context import FixedKeyNodeContext, NodeContext, Process, ProcessorPhase
 from streamfleet.compiler.program import InputRecord, TaskEnvironment
 from streamfleet.errors import ConfigError, ProductionError, StreamsError, TopologyError
 from streamfleet.processor.api import FixedKeyProcessor, Processor, Punctuator
@@ -187,11 +187,12 @@ class Interpreter:
 
     def init(self) -> None:
         for node in self._processors:
-            node.context.set_closing(False)
+            node.context.enter(ProcessorPhase.STARTING)
             try:
                 node.init()
             except Exception as error:
                 raise StreamsError(f"operator {node.name} failed to initialise: {error}") from error
+            node.context.enter(ProcessorPhase.RUNNING)
 
     def process(self, source: str, record: Record[Any, Any]) -> None:
         self._sources[source].process(record)
@@ -212,7 +213,7 @@ class Interpreter:
     def close(self) -> None:
         first: Exception | None = None
         for node in self._processors:
-            node.context.set_closing(True)
+            node.context.enter(ProcessorPhase.CLOSING)
             try:
                 node.close()
             except Exception as error:

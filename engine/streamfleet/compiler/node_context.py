@@ -6,6 +6,7 @@ is called from a punctuator or from a flushing cache forwards to the right child
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -39,10 +40,16 @@ kept.
 """
 
 
+class ProcessorPhase(enum.Enum):
+    STARTING = "starting"
+    RUNNING = "running"
+    CLOSING = "closing"
+
+
 class NodeContext(InternalProcessorContext):
     """Context of one Processor, and the base of the one of a FixedKeyProcessor."""
 
-    __slots__ = ("_children", "_environment", "_is_closing", "_name", "_stores", "_targets")
+    __slots__ = ("_children", "_environment", "_name", "_phase", "_stores", "_targets")
 
     def __init__(
         self, environment: TaskEnvironment, name: str, stores: tuple[str, ...], children: Mapping[str, Process]
@@ -52,18 +59,19 @@ class NodeContext(InternalProcessorContext):
         self._stores = stores
         self._children = children
         self._targets = tuple(children.values())
-        self._is_closing = False
+        self._phase = ProcessorPhase.STARTING
 
-    def set_closing(self, is_closing: bool) -> None:
-        self._is_closing = is_closing
+    def enter(self, phase: ProcessorPhase) -> None:
+        """Told by the program; only a running processor may forward."""
+        self._phase = phase
 
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
-        if self._is_closing:
-            self._refuse_forward_from_close()
+        if self._phase is not ProcessorPhase.RUNNING:
+            self._refuse_forward()
         targets = self._targets if child is None else (self._child(child),)
         environment = self._environment
         before = environment.record_context
-        # Without a record under way (in `init`) there is nothing to derive from; the children see none either.
+        # Without a record under way there is nothing to derive from; the children see none either.
         if before is None or (before.timestamp == record.timestamp and before.headers == record.headers):
             for process in targets:
                 process(record)
@@ -85,10 +93,15 @@ class NodeContext(InternalProcessorContext):
             )
         return process
 
-    def _refuse_forward_from_close(self) -> NoReturn:
+    def _refuse_forward(self) -> NoReturn:
+        if self._phase is ProcessorPhase.STARTING:
+            raise StreamsError(
+                f"operator {self._name} forwards a record in its init",
+                hint="forward from process or a punctuator; the operators downstream are initialised later",
+            )
         raise StreamsError(
             f"operator {self._name} forwards a record after it was closed",
-            hint="forward from init, process or a punctuator; in close the operators downstream may be gone already",
+            hint="forward from process or a punctuator; in close the operators downstream may be gone already",
         )
 
     def get_state_store(self, name: str) -> Any:

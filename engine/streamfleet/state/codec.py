@@ -28,6 +28,7 @@ class StoreCodec:
         self.topic = context.changelog_topic(name) or f"{context.application_id}-{name}-changelog"
         key_default, value_default = context.default_key_serde, context.default_value_serde
         self._key_serde = required(f"store {name}", "key", resolved(key_serde, key_default))
+        self._serialize_key = self._key_serde.serialize
         value_serde = resolved_value(value_serde, key_default, value_default)
         self._value_serde = required(f"store {name}", "value", value_serde)
         self.value_bytes: Callable[[Any], bytes | None] = (
@@ -41,7 +42,7 @@ class StoreCodec:
         if key is None:
             raise TypeError(f"store {self._name} was given None as a key; leave out records without key first")
         try:
-            data = self._key_serde.serialize(self.topic, key)
+            data = self._serialize_key(self.topic, key)
         except TaskInterruptedError:
             raise  # not about this key or value
         except Exception as error:

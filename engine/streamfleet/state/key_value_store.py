@@ -66,12 +66,29 @@ class OwnKeyValueStore(OwnStore, KeyValueStore[K, V]):
         raw = self._codec.key_bytes(key)
         if self._seen is not None and (value := self._seen.peek(raw)) is not None:
             return value
-        return self._value(raw)
+        return self.get_at(raw)
 
     def put(self, key: K, value: V | None) -> None:
         self._put(self._codec.key_bytes(key), value)
 
-    def _value(self, raw: bytes) -> V | None:
+    # for who reads a row and writes it again: the key is serialized once
+
+    def raw_key(self, key: K) -> bytes:
+        raw: bytes = self._codec.key_bytes(key)
+        return raw
+
+    def put_row(self, raw: bytes, value: Any, timestamp: int) -> bool:
+        """`put` of a timestamped store; a value of None deletes. True: it is the newest of its key."""
+        objects = self._objects
+        if objects is not None and value is not None:
+            size = self._codec.exact_size(value)
+            if size is not None:
+                objects.put(raw, ValueAndTimestamp(value, timestamp), size)
+                return True
+        self._put(raw, None if value is None else ValueAndTimestamp(value, timestamp))
+        return True
+
+    def get_at(self, raw: bytes) -> V | None:
         objects = self._objects
         value: V | None
         if objects is not None:
@@ -125,7 +142,7 @@ class OwnKeyValueStore(OwnStore, KeyValueStore[K, V]):
 
     def put_if_absent(self, key: K, value: V | None) -> V | None:
         raw = self._codec.key_bytes(key)
-        there = self._value(raw)
+        there = self.get_at(raw)
         if there is None:
             self._put(raw, value)
         return there
@@ -136,7 +153,7 @@ class OwnKeyValueStore(OwnStore, KeyValueStore[K, V]):
 
     def delete(self, key: K) -> V | None:
         raw = self._codec.key_bytes(key)
-        there = self._value(raw)
+        there = self.get_at(raw)
         self._put(raw, None)
         return there
 

@@ -73,9 +73,9 @@ class ObjectCache:
 
     def put(self, raw: bytes, value: Any, size_bytes: int) -> None:
         pending = self._pending
-        if (
-            pending.pop(raw, None) is None
-        ):  # removed, to be last: changes are logged in the order of the last one per key
+        if raw in pending:
+            del pending[raw]  # to be last: changes are logged in the order of the last one per key
+        else:
             self.pending_bytes += len(raw) + ENTRY_OVERHEAD_BYTES
         self.pending_bytes += size_bytes
         pending[raw] = value

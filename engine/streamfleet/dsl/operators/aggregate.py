@@ -59,16 +59,20 @@ class _StreamAggregate(AnyProcessor):
         if key is None or value is None:
             internal(self.context).drop("null key or value")
             return
-        row = self._rows.get(key)
+        rows = self._rows
+        place = rows.locate(key)
+        row = rows.get_at(place)
         if row is None:
             old = self._initializer()
         else:
             old = row.value
-            timestamp = max(timestamp, row.timestamp)
+            if row.timestamp > timestamp:  # noqa: PLR1730  (once per record: a call costs more)
+                timestamp = row.timestamp
         new = self._aggregator(key, value, old)
-        is_latest = self._rows.put(key, new, timestamp)
+        is_latest = rows.put_at(place, new, timestamp)
         if is_latest is not None and not self._forwarder.is_cached:
-            self._forwarder.forward(Record(key, Change(new, old, is_latest), timestamp, record.headers))
+            change = Change(new, old if self._send_old_values else None, is_latest)
+            self.context.forward(Record(key, change, timestamp, record.headers))
 
 
 def zero() -> int:

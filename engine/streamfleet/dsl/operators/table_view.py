@@ -15,6 +15,7 @@ from streamfleet.errors import StreamsError
 from streamfleet.processor.api import InternalProcessorContext, Processor, ProcessorContext
 from streamfleet.records import Change, Record, ValueAndTimestamp
 from streamfleet.state.api import VersionedKeyValueStore
+from streamfleet.state.key_value_store import OwnKeyValueStore
 
 AnyProcessor = Processor[Any, Any, Any, Any]
 Row = ValueAndTimestamp[Any]
@@ -125,16 +126,31 @@ def store_view(store: str) -> TableView:
 
 
 class TableRows:
-    """The store of a table as its operator writes it."""
+    """The store of a table as its operator writes it. Who reads a row and then writes it asks for its place first: `locate(key)`,
+    then `get_at(place)` and `put_at(place, value, timestamp)`.
+    """
 
     def __init__(self, store: Any) -> None:
         self._store = store
-        self.get = store.get
+        self.get = self.get_at = store.get
+        self.locate: Callable[[Any], Any] = _itself
+
+    def put_at(self, place: Any, value: Any, timestamp: int) -> bool | None:
+        return self.put(place, value, timestamp)
 
     def put(self, key: Any, value: Any, timestamp: int) -> bool | None:
         """True: it is the newest of its key; False: it changed only history; None: it was too old even for that."""
         self._store.put(key, as_row(value, timestamp))
         return True
+
+
+class RawTableRows(TableRows):
+    """The store serializes a key once for reading and writing: its place is the serialized key."""
+
+    def __init__(self, store: OwnKeyValueStore[Any, Any]) -> None:
+        super().__init__(store)
+        self.locate, self.get_at = store.raw_key, store.get_at
+        self.put_at = store.put_row  # type: ignore[method-assign, assignment]  # a call less per record
 
 
 class VersionedTableRows(TableRows):
@@ -146,7 +162,13 @@ class VersionedTableRows(TableRows):
 
 
 def table_rows(store: Any) -> TableRows:
+    if isinstance(store, OwnKeyValueStore) and store.is_timestamped:
+        return RawTableRows(store)
     return VersionedTableRows(store) if isinstance(store, VersionedKeyValueStore) else TableRows(store)
+
+
+def _itself(key: Any) -> Any:
+    return key
 
 
 class UpdateForwarder:

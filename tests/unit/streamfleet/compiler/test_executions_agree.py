@@ -6,20 +6,28 @@ user's function in its order, dropped records by operator and reason, the errors
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from tests.unit.streamfleet.compiler import random_topologies as random
-from tests.unit.streamfleet.compiler.random_topologies import Case, Input, Setting, Step
+from tests.unit.streamfleet.compiler.random_dsl import dsl_topology
+from tests.unit.streamfleet.compiler.random_graphs import papi_topology
+from tests.unit.streamfleet.compiler.random_topologies import Input, Setting, Step
+from tests.unit.streamfleet.compiler.random_user_code import Choosing, Functions, PassingOn
 
 import streamfleet as sf
+from streamfleet.compiler.code_generator import CodeGenerator
 from streamfleet.testing import TopologyTestDriver
 from streamfleet.testing.recording_producer import ProducedRecord
 
-EXAMPLES = 4000
+Make = Callable[..., sf.Topology]
+EXAMPLES = int(os.environ.get("EXAMPLES", "60"))
+"""Of each property. A search for defects takes some thousand."""
 
 
 @dataclass
@@ -29,6 +37,7 @@ class Seen:
     calls: list[Any]
     sent: list[list[Any]] = field(default_factory=list)
     error: Any = None
+    closing_error: Any = None
     dropped: Any = None
     stores: Any = None
 
@@ -52,39 +61,61 @@ class ChunkDriver(TopologyTestDriver):
             self._capture()
 
 
-def run(make: Callable[[sf.StreamsConfig], Case], inputs: list[Input], setting: Setting, execution: str) -> Seen:
-    config = sf.StreamsConfig(
+def config_of(setting: Setting, functions: Functions, execution: str) -> sf.StreamsConfig:
+    chosen = Choosing(functions)
+    return sf.StreamsConfig(
         application_id="app",
         topology_execution=execution,
         default_key_serde=random.TEXT,
         default_value_serde=random.TEXT,
         dsl_store_kind="in_memory",
-        processing_handler=setting.processing,
-        production_handler=setting.production,
+        processing_handler=chosen if setting.processing == "chosen" else setting.processing,
+        production_handler=chosen if setting.production == "chosen" else setting.production,
         deserialization_handler=setting.deserialization,
         dead_letter_topic="dead" if setting.dead_letters else None,
         statestore_cache_max_bytes=10_000 if setting.cache else 0,
+        changelog_deduplicate=setting.deduplicate,
+        topology_optimization="all" if setting.optimized else "none",
+        processor_wrapper=PassingOn() if setting.wrapped else None,
     )
-    case = make(config)
-    seen = Seen(case.calls)
-    driver = ChunkDriver(case.topology, config)
-    known = {partition.topic for partition in driver._inputs} | set(
-        driver._global_task.topics if driver._global_task else ()
-    )
-    chosen = [each for each in inputs if each.topic in known]
+
+
+def run(make: Make, inputs: list[Input], setting: Setting, execution: str) -> Seen:
+    seen = Seen([])
+    functions = Functions(seen.calls)
+    config = config_of(setting, functions, execution)
+    topology = make(functions, config, extractor=setting.extractor)
+    for number, _ in enumerate(topology.sub_topologies()):
+        CodeGenerator(topology.processor_topology("app", number)).generate().compile()
     try:
-        for start in range(0, len(chosen), setting.chunk):
-            driver.pipe_chunk(chosen[start : start + setting.chunk])
-            driver.advance_wall_clock(3)
-            seen.sent.append([_shown(record) for record in driver.drain()])
+        driver = ChunkDriver(topology, config)
+    except Exception as error:  # a processor may fail in its `init`
+        seen.error = _told(error)
+        return seen
+    try:
+        _play(driver, inputs, setting.chunk, seen)
         seen.stores = {name: _rows(store) for name, store in driver.stores().items()}
     except Exception as error:
         seen.error = _told(error)
         seen.sent.append([_shown(record) for record in driver.drain()])
     finally:
         seen.dropped = dict(driver.metrics().dropped_records)
-        driver.close()
+        try:
+            driver.close()
+        except Exception as error:
+            seen.closing_error = _told(error)
     return seen
+
+
+def _play(driver: ChunkDriver, inputs: list[Input], chunk: int, seen: Seen) -> None:
+    known = {partition.topic for partition in driver._inputs} | set(
+        driver._global_task.topics if driver._global_task else ()
+    )
+    chosen = [each for each in inputs if each.topic in known]
+    for start in range(0, len(chosen), chunk):
+        driver.pipe_chunk(chosen[start : start + chunk])
+        driver.advance_wall_clock(3)
+        seen.sent.append([_shown(record) for record in driver.drain()])
 
 
 def _shown(record: ProducedRecord) -> tuple[Any, ...]:
@@ -108,10 +139,10 @@ def _rows(store: Any) -> Any:
         return list(rows)
 
 
-def check(make: Callable[[sf.StreamsConfig], Case], inputs: list[Input], setting: Setting) -> None:
+def check(make: Make, inputs: list[Input], setting: Setting) -> None:
     try:
         compiled = run(make, inputs, setting, "compiled")
-    except sf.TopologyError:
+    except (sf.TopologyError, sf.OptionError):
         assume(False)  # not every combination is allowed
     interpreted = run(make, inputs, setting, "interpreted")
     assert compiled.sent == interpreted.sent
@@ -119,6 +150,7 @@ def check(make: Callable[[sf.StreamsConfig], Case], inputs: list[Input], setting
     assert compiled.calls == interpreted.calls
     assert compiled.dropped == interpreted.dropped
     assert compiled.stores == interpreted.stores
+    assert compiled.closing_error == interpreted.closing_error
 
 
 many = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
@@ -134,10 +166,10 @@ BRANCHES_TO_NOTHING = [*[Step("filter")] * 7, Step("split", n=1)]
 @example(BRANCHES_TO_NOTHING, [Input(random.IN, "a", b"x", 1)], Setting())
 @given(st.lists(random.steps, min_size=1, max_size=12), st.lists(random.inputs, max_size=14), random.settings)
 def test_chains_of_operators_do_the_same(steps, inputs, setting):
-    check(lambda config: random.dsl_case(steps, config), inputs, setting)
+    check(partial(dsl_topology, steps), inputs, setting)
 
 
 @many
 @given(st.lists(random.papi_nodes, min_size=1, max_size=10), st.lists(random.inputs, max_size=12), random.settings)
 def test_graphs_of_processors_do_the_same(nodes, inputs, setting):
-    check(lambda config: random.papi_case(nodes, config), inputs, setting)
+    check(partial(papi_topology, nodes), inputs, setting)
