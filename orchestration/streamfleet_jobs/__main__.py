@@ -5,12 +5,14 @@
     2   the spec or the arguments are wrong
     3   something needed did not answer: run it again, it goes on where it was
     4   refused
+    5   the job itself failed: a defect, with a traceback
 
 Started by people, cron, and Dagster (through Pipes, which is told of the result when it is there).
 """
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +22,7 @@ from streamfleet_jobs.engines import EngineName
 from streamfleet_jobs.errors import JobError, RefusedError, SpecError, UnavailableError
 from streamfleet_jobs.progress import to_stderr
 
-OK, FOUND, BAD_SPEC, UNAVAILABLE, REFUSED = 0, 1, 2, 3, 4
+OK, FOUND, BAD_SPEC, UNAVAILABLE, REFUSED, DEFECT = 0, 1, 2, 3, 4, 5
 _EXIT_CODES: dict[type[JobError], int] = {SpecError: BAD_SPEC, UnavailableError: UNAVAILABLE, RefusedError: REFUSED}
 
 app = typer.Typer(
@@ -85,8 +87,11 @@ class _told_errors:  # noqa: N801 -- reads as a statement
     def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, JobError):
             to_stderr(f"error: {error}")
-            code = next((code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)), 1)
+            code = next((code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)), DEFECT)
             raise typer.Exit(code) from error
+        if isinstance(error, Exception):
+            traceback.print_exception(error)
+            raise typer.Exit(DEFECT) from error  # never 1, which would say that an audit found errors
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Random changelogs as hypothesis strategies, their slim copy on disk, and what they add up to by plain Python."""
 
+import zlib
 from collections import Counter
 
 import pyarrow as pa
@@ -13,18 +14,34 @@ from streamfleet_jobs.columns.slim import SLIM
 
 PARTITIONS = 3
 KEYS = st.one_of(st.sampled_from([b"a", b"b", b"cc", b"d" * 20, b""]), st.binary(min_size=1, max_size=30))
-RECORDS = st.lists(
-    st.tuples(
-        st.integers(0, PARTITIONS - 1),
-        st.integers(1, 4),  # how far the offset moves on
-        KEYS,
-        st.one_of(st.none(), st.binary(max_size=6)),
-        st.integers(0, 10),
-    ),
-    max_size=60,
-)
-LOGS = st.tuples(RECORDS, st.integers(0, 3))
+OWN = -1
+"""Instead of a partition: the one where the key belongs."""
+
+
+def records(keys, largest):
+    return st.lists(
+        st.tuples(
+            st.integers(OWN, PARTITIONS - 1),
+            st.integers(1, 4),  # how far the offset moves on
+            keys,
+            st.one_of(st.none(), st.binary(max_size=6)),
+            st.integers(0, 10),
+        ),
+        max_size=largest,
+    )
+
+
+LOGS = st.tuples(records(KEYS, 60), st.integers(0, 3))
 """Records, and how many of them have no key."""
+
+SUFFIXED = st.builds(
+    lambda key, time, sequence: key + time.to_bytes(8, "big") + sequence.to_bytes(4, "big"),
+    KEYS,
+    st.integers(0, 5),
+    st.integers(0, 1),
+)
+WINDOWED_LOGS = st.tuples(records(st.one_of(SUFFIXED, SUFFIXED, KEYS), 120), st.integers(0, 3))
+"""Most keys have a window behind them."""
 
 
 def rows_of(log):
@@ -32,7 +49,8 @@ def rows_of(log):
     records, nulls = log
     at = dict.fromkeys(range(PARTITIONS), 0)
     rows = {number: [] for number in at}
-    for n, (number, step, key, value, ts) in enumerate(records):
+    for n, (place, step, key, value, ts) in enumerate(records):
+        number = partition_for(key, PARTITIONS) if place == OWN else place
         at[number] += step
         rows[number].append((number, at[number], ts, None if n < nulls else key, value))
     return rows
@@ -72,7 +90,12 @@ def brute_force(records, question, number):
     plain = lambda key: key[: max(0, len(key) - question.suffix)]
     counts = Counter(r[3] for r in keyed)
     hot = sorted(((k, n) for k, n in counts.items() if n > 1), key=lambda p: (-p[1], p[0]))[:5]
-    wrong = sorted(key for key in last if partition_for(plain(key), question.partitions) != number)
+    places = {
+        "murmur2": lambda key: partition_for(key, question.partitions),
+        "crc32": lambda key: zlib.crc32(key) % question.partitions,
+        "fnv1a": lambda key: abs(_signed(_fnv1a(key))) % question.partitions,
+    }
+    wrong = sorted(key for key in last if places[question.partitioner](plain(key)) != number)
     return {
         "records": len(records),
         "null_keys": len(records) - len(keyed),
@@ -86,6 +109,19 @@ def brute_force(records, question, number):
         "first_repeat": first_repeat,
         "misplaced": len(wrong),
         "misplaced_keys": tuple(wrong[:10]),
+        "fits": {name: sum(place(plain(key)) == number for key in last) for name, place in places.items()},
+        "misplaced_fits": {name: sum(place(plain(key)) == number for key in wrong) for name, place in places.items()},
         "hot_keys": hot,
         "superseded": len(keyed) - len(last),
     }
+
+
+def _fnv1a(key):
+    found = 0x811C9DC5
+    for byte in key:
+        found = (found ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return found
+
+
+def _signed(number):
+    return number - (1 << 32) if number >= 1 << 31 else number

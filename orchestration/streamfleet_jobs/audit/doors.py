@@ -6,6 +6,7 @@ Every door is asked for every partition until the one with the active task answe
 from __future__ import annotations
 
 import base64
+import http.client
 import time
 import urllib.error
 import urllib.request
@@ -55,7 +56,7 @@ def ask(doors: Sequence[str], store: str, partition: int, buckets: Sequence[int]
     for door in doors:
         try:
             found = msgspec.json.decode(_get(door.rstrip("/") + path), type=DoorDigest, strict=False)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             told.append(f"{door}: {error}")
             continue
         if found.active:

@@ -53,6 +53,8 @@ class PartitionFacts(msgspec.Struct, frozen=True):
     misplaced: int = 0
     misplaced_keys: tuple[bytes, ...] = ()
     """The first few in the order of bytes."""
+    misplaced_fits: dict[str, int] = {}
+    """Of the misplaced ones alone: how many each partitioner explains."""
     hot_keys: tuple[HotKey, ...] = ()
     live_bins: tuple[int, ...] = ()
     superseded_bins: tuple[int, ...] = ()

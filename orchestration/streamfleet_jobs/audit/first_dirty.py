@@ -17,6 +17,8 @@ from streamfleet_jobs.kafka.raw_log import RawLog
 
 Certainty = Literal["exact", "bracket", "unknown", "irregular"]
 
+_NOTHING_SEEN = "nothing was cleaned and no key repeats: there is nothing to see"
+
 
 class FirstDirty(msgspec.Struct, frozen=True):
     """`low` <= first dirty offset <= `high`. unknown: nothing repeated and nothing cleaned was seen, or it could not be read.
@@ -36,7 +38,8 @@ class FirstDirty(msgspec.Struct, frozen=True):
         return self.high if self.certainty == "bracket" else None
 
 
-def from_raw_log(log: RawLog, start: int, first_repeat: int | None) -> FirstDirty:
+def from_raw_log(log: RawLog, start: int, first_repeat: int | None, *, keys_read: bool = True) -> FirstDirty:
+    """Without keys (a quick audit) only holes and borders tell."""
     low, expected = start, start
     for batch in log.batches:
         if batch.has_holes:
@@ -53,13 +56,20 @@ def from_raw_log(log: RawLog, start: int, first_repeat: int | None) -> FirstDirt
             "exact", candidates[0], candidates[0], "the only segment border that fits holes and repeated keys"
         )
     if low == start and first_repeat is None:
-        return FirstDirty("unknown", low, high, "nothing was cleaned and no key repeats: there is nothing to see")
+        return FirstDirty(
+            "unknown", low, high, _NOTHING_SEEN if keys_read else "nothing was cleaned, and no key was read"
+        )
     ends = (candidates[0], candidates[-1]) if candidates else (low, high)
     return FirstDirty("bracket", *ends, f"{len(candidates)} segment borders fit holes and repeated keys")
 
 
-def from_consumer(start: int, end: int, last_gap: int | None, first_repeat: int | None, guarantee: str) -> FirstDirty:
+def from_consumer(
+    ends: tuple[int, int], last_gap: int | None, first_repeat: int | None, guarantee: str, *, keys_read: bool = True
+) -> FirstDirty:
     """Without batch headers: gaps between consumed offsets, which mean cleaning only where no writer is transactional."""
+    start, end = ends
+    if not keys_read:
+        return FirstDirty("unknown", start, end, "neither batch headers nor keys were read")
     if guarantee != "at_least_once":
         return FirstDirty(
             "unknown", start, end, "batch headers could not be read, and transactions leave gaps of their own"
@@ -68,5 +78,5 @@ def from_consumer(start: int, end: int, last_gap: int | None, first_repeat: int 
     if low > high:
         return FirstDirty("irregular", low, high, "keys repeat before the last gap in the offsets")
     if last_gap is None and first_repeat is None:
-        return FirstDirty("unknown", low, high, "nothing was cleaned and no key repeats: there is nothing to see")
+        return FirstDirty("unknown", low, high, _NOTHING_SEEN)
     return FirstDirty("bracket", low, high, "from gaps between consumed offsets; batch headers could not be read")

@@ -29,9 +29,10 @@ from streamfleet_jobs.audit.local_engine import LocalEngine
 from streamfleet_jobs.audit.log_facts import LogFacts, log_facts
 from streamfleet_jobs.audit.report_html import render
 from streamfleet_jobs.audit.result import AuditResult, result_of
-from streamfleet_jobs.audit.rules import StoreFacts, store_findings, topic_findings
+from streamfleet_jobs.audit.rules import store_findings, topic_findings
 from streamfleet_jobs.audit.spec import SUFFIXES, AuditSpec, StoreSpec, load_spec
 from streamfleet_jobs.audit.stages import Stages, write_whole
+from streamfleet_jobs.audit.store_facts import StoreFacts
 from streamfleet_jobs.engines import EngineName
 from streamfleet_jobs.kafka.raw_log import RawConnection, RawLog, RawLogUnavailableError
 from streamfleet_jobs.kafka.topics import TopicPin, pin_topics
@@ -176,10 +177,10 @@ def _brackets(
     found: dict[int, FirstDirty] = {}
     for number, partition in pin.partitions.items():
         if number in logs:
-            found[number] = from_raw_log(logs[number], partition.start, repeats[number])
+            found[number] = from_raw_log(logs[number], partition.start, repeats[number], keys_read=bool(keys))
         else:
-            guarantee = spec.guarantee if keys else "unread"
-            found[number] = from_consumer(partition.start, partition.end, gaps.get(number), repeats[number], guarantee)
+            ends, gap = (partition.start, partition.end), gaps.get(number)
+            found[number] = from_consumer(ends, gap, repeats[number], spec.guarantee, keys_read=bool(keys))
     return found
 
 

@@ -76,7 +76,7 @@ class LocalEngine:
 
     def last_gaps(self, landed: Path) -> dict[int, int]:
         found = {}
-        for file in sorted(landed.glob("*.parquet")):
+        for file in sorted(landed.glob("p[0-9]*.parquet")):
             offsets = pq.read_table(file, columns=["offset"])["offset"].to_numpy()
             gaps = np.flatnonzero(np.diff(offsets) > 1)
             if len(gaps):
@@ -102,23 +102,16 @@ class LocalEngine:
 
 
 def _table(landed: Path, number: int, columns: list[str]) -> Any:
-    """The rows of a partition, by whichever engine they were landed, in the order of offsets."""
-    own = landed / f"p{number:05d}.parquet"
-    if own.exists():
-        return pq.read_table(own, columns=columns)
-    files = [str(file) for file in sorted(landed.glob("part-*.parquet"))]
-    table = pq.ParquetDataset(files, filters=[("partition", "=", number)]).read(columns=columns)
-    return table.sort_by("offset")
+    """The rows of a partition, in the order of offsets."""
+    return pq.read_table(landed / f"p{number:05d}.parquet", columns=columns)
 
 
 class _Keyed:
     """Keys as numbers, and which record is the first and the last of each."""
 
     def __init__(self, table: Any) -> None:
-        encoded = table["key"].combine_chunks()
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = pa.array([], pa.binary())
-        encoded = encoded.dictionary_encode()
+        wide = table["key"].cast(pa.large_binary())  # one array of them may be larger than 2 GB
+        encoded = wide.combine_chunks().dictionary_encode()
         self.keys: Any = encoded.dictionary
         self.codes: Int64s = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         count = len(self.codes)
@@ -182,8 +175,12 @@ def _placement(keys: Any, number: int, question: Question) -> dict[str, Any]:
     places = {name: PARTITIONERS[name](plain, question.partitions) for name in FITS}
     wrong = np.flatnonzero(places[question.partitioner] != number)
     named = sorted(keys.take(pa.array(wrong)).to_pylist())[:NAMED_KEYS] if len(wrong) else []
-    fits = {name: int((place == number).sum()) for name, place in places.items()}
-    return {"fits": fits, "misplaced": len(wrong), "misplaced_keys": tuple(named)}
+    return {
+        "fits": {name: int((place == number).sum()) for name, place in places.items()},
+        "misplaced": len(wrong),
+        "misplaced_keys": tuple(named),
+        "misplaced_fits": {name: int((place[wrong] == number).sum()) for name, place in places.items()},
+    }
 
 
 def _hot_keys(keyed: _Keyed) -> tuple[HotKey, ...]:

@@ -90,12 +90,16 @@ def _store(result: AuditResult, store: Row) -> str:
 
 def _numbers(store: Row) -> str:
     pairs = [
-        ("records", f"{store['records']:,}"),
-        ("live keys", f"{store['live_keys']:,}" if store["live_keys"] is not None else "not counted"),
-        ("log", size(store["log_bytes"])),
+        ("records", _count(store["records"], "not read")),
+        ("live keys", _count(store["live_keys"], "not counted")),
+        ("log", "not read" if store["log_bytes"] is None else size(store["log_bytes"])),
         ("store = changelog", store["equivalence"]),
     ]
     return "<dl>" + "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in pairs) + "</dl>"
+
+
+def _count(number: int | None, otherwise: str) -> str:
+    return otherwise if number is None else f"{number:,}"
 
 
 def _shares(rows: Sequence[Row]) -> str:
@@ -112,7 +116,8 @@ def _shares(rows: Sequence[Row]) -> str:
 def _restore(store: Row) -> str:
     now, compacted = store["restore_seconds"], store["restore_seconds_if_compacted"]
     if now is None:
-        return "<h3>Restore</h3><p class='soft'>No estimate: the spec has no measured rate.</p>"
+        why = "nothing was read" if store["records"] is None else "the spec has no measured rate"
+        return f"<h3>Restore</h3><p class='soft'>No estimate: {why}.</p>"
     bars = [("now", now, _duration(now))]
     if compacted is not None:
         bars.append(("if compacted", compacted, _duration(compacted)))

@@ -11,8 +11,8 @@ import msgspec
 from streamfleet_jobs.audit.equivalence import Outcome
 from streamfleet_jobs.audit.findings import Finding, Verdict, key_name, verdict_of
 from streamfleet_jobs.audit.first_dirty import FirstDirty
-from streamfleet_jobs.audit.rules import StoreFacts
 from streamfleet_jobs.audit.spec import AuditSpec
+from streamfleet_jobs.audit.store_facts import StoreFacts
 from streamfleet_jobs.engines import EngineName
 
 
@@ -87,11 +87,11 @@ def _store(spec: AuditSpec, judged: Judged) -> dict[str, Any]:
         "kind": facts.store.kind,
         "topic": facts.store.changelog,
         "verdict": verdict_of(judged.findings),
-        "records": sum(row["records"] for row in counted),
+        "records": sum(row["records"] for row in counted) if counted else None,
         "live_keys": sum(row["live_keys"] for row in rows) if facts.keys else None,
-        "log_bytes": sum(row["log_bytes"] or 0 for row in rows),
+        "log_bytes": sum(log.log_bytes for log in facts.logs.values()) if facts.logs else None,
         "equivalence": _outcome(judged.outcomes),
-        "restore_seconds": _estimate(spec, sum(row["records"] for row in counted)),
+        "restore_seconds": _estimate(spec, sum(row["records"] for row in counted)) if counted else None,
         "restore_seconds_if_compacted": _estimate(spec, sum(row["keys"] for row in rows)) if facts.keys else None,
     }
 

@@ -1,7 +1,7 @@
 """The Spark engine: the same facts over DataFrames, for topics that do not fit one machine. Plain and over Spark Connect.
 
-Grouping and counting are Spark's own; hashes and placement are the columns package's, in Arrow functions. The copy is read once
-per question, never the topic again.
+The topic is read once, into the slim copy; every question reads that. Facts of partitions are in spark_facts.py; hashes are the
+columns package's, in Arrow functions.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 -- as everybody calls it
 
 from streamfleet_jobs.audit.engine import Moment, Ranges
-from streamfleet_jobs.audit.facts import BINS, FITS, HOT_KEYS, NAMED_KEYS, HotKey, PartitionFacts, Question, bin_width
+from streamfleet_jobs.audit.facts import PartitionFacts, Question
+from streamfleet_jobs.audit.spark_facts import facts_of
 from streamfleet_jobs.audit.spec import SUFFIXES, AuditSpec, StoreSpec
 from streamfleet_jobs.columns.binary import binary_values
 from streamfleet_jobs.columns.key_times import key_times
-from streamfleet_jobs.columns.partitioners import PARTITIONERS
 from streamfleet_jobs.columns.row_digest import BUCKETS, BucketDigest, Digest, row_hashes
 from streamfleet_jobs.columns.slim import SLIM_DDL
 from streamfleet_jobs.errors import UnavailableError
@@ -99,20 +98,7 @@ class SparkEngine:
     # facts
 
     def facts(self, landed: Path, questions: Mapping[int, Question]) -> dict[int, PartitionFacts]:
-        slim = self._landed(landed).where(F.col("partition").isin(*questions))
-        sized = _with_question(self._session, slim, questions)
-        per_key = _per_key(sized)
-        records = {row["partition"]: row.asDict() for row in _per_record(sized, per_key).collect()}
-        keys = {row["partition"]: row.asDict() for row in _per_partition(per_key, questions).collect()}
-        hot = _named(_ranked(per_key.where("n > 1"), [F.desc("n"), F.asc("key")], HOT_KEYS))
-        wrong = _named(_ranked(_misplaced(per_key, questions), [F.asc("key")], NAMED_KEYS))
-        bins = _bins(sized, per_key)
-        return {
-            number: _facts(
-                question.partitioner, number, (records.get(number, {}), keys.get(number, {})), hot, wrong, bins
-            )
-            for number, question in questions.items()
-        }
+        return facts_of(self._session, self._landed(landed), questions)
 
     def tombstones_in(self, landed: Path, ranges: Mapping[int, Ranges]) -> dict[int, int]:
         found = dict.fromkeys(ranges, 0)
@@ -172,129 +158,3 @@ class SparkEngine:
 
             latest = latest.where(F.col("oldest").isNull() | (times("key") >= F.col("oldest")))
         return latest.withColumn("bucket", F.crc32("key").bitwiseAND(F.lit(BUCKETS - 1)).cast("int"))
-
-
-def _with_question(session: SparkSession, slim: DataFrame, questions: Mapping[int, Question]) -> DataFrame:
-    asked = [(n, q.start, bin_width(q.start, q.end), q.closed_end) for n, q in questions.items()]
-    table = session.createDataFrame(asked, "partition int, start long, width long, closed_end long")
-    size = F.coalesce("vlen", F.lit(0)).cast("long") + F.coalesce(F.octet_length("key"), F.lit(0))
-    return slim.withColumn("size", size).join(F.broadcast(table), "partition")
-
-
-def _per_key(sized: DataFrame) -> DataFrame:
-    keyed = sized.where("key is not null")
-    return keyed.groupBy("partition", "key").agg(
-        F.count("*").alias("n"),
-        F.min("offset").alias("first"),
-        F.max("offset").alias("last"),
-        F.max(F.when(F.col("offset") < F.col("closed_end"), F.col("offset"))).alias("last_closed"),
-        F.max_by("size", "offset").alias("last_size"),
-        F.max_by(F.col("vlen").isNull(), "offset").alias("is_dead"),
-    )
-
-
-def _per_record(sized: DataFrame, per_key: DataFrame) -> DataFrame:
-    def total(value: Column) -> Column:
-        return F.coalesce(F.sum(value), F.lit(0)).cast("long")
-
-    joined = sized.join(per_key.select("partition", "key", "first", "last_closed"), ["partition", "key"], "left")
-    closed = F.col("offset") < F.col("closed_end")
-    is_keyed = F.col("key").isNotNull()
-    return joined.groupBy("partition").agg(
-        F.count("*").alias("records"),
-        F.count_if(F.col("key").isNull()).alias("null_keys"),
-        F.count_if(F.col("vlen").isNull() & is_keyed).alias("tombstones"),
-        total(F.when(is_keyed, F.col("size"))).alias("total_bytes"),
-        total(F.when(closed & is_keyed, F.col("size"))).alias("closed_bytes"),
-        total(F.when(F.col("offset") < F.col("last_closed"), F.col("size"))).alias("closed_superseded_bytes"),
-        F.min(F.when(F.col("offset") > F.col("first"), F.col("offset"))).alias("first_repeat"),
-    )
-
-
-def _bins(sized: DataFrame, per_key: DataFrame) -> dict[int, dict[str, list[int]]]:
-    joined = sized.where("key is not null").join(per_key.select("partition", "key", "last"), ["partition", "key"])
-    binned = joined.select(
-        "partition",
-        F.expr("(offset - start) div width").cast("int").alias("bin"),
-        F.when(F.col("offset") < F.col("last"), "superseded")
-        .when(F.col("vlen").isNull(), "tombstone")
-        .otherwise("live")
-        .alias("what"),
-    )
-    found: dict[int, dict[str, list[int]]] = {}
-    for row in binned.groupBy("partition", "bin", "what").agg(F.count("*").alias("n")).collect():
-        found.setdefault(row["partition"], {}).setdefault(row["what"], [0] * BINS)[row["bin"]] = row["n"]
-    return found
-
-
-def _fit_bits(questions: Mapping[int, Question]) -> Any:
-    """Which partitioners would have put a key where it is, as bits in the order of FITS."""
-    question = next(iter(questions.values()))
-    partitions, suffix = question.partitions, question.suffix
-
-    @arrow_function("int")
-    def fit_bits(keys: pa.Array, numbers: pa.Array) -> pa.Array:
-        plain, here = binary_values(keys).shortened(suffix), numbers.to_numpy(zero_copy_only=False)
-        fits = [(PARTITIONERS[name](plain, partitions) == here).astype("int32") << bit for bit, name in enumerate(FITS)]
-        return pa.array(sum(fits[1:], fits[0]), pa.int32())
-
-    return fit_bits
-
-
-def _per_partition(per_key: DataFrame, questions: Mapping[int, Question]) -> DataFrame:
-    bits = per_key.withColumn("bits", _fit_bits(questions)("key", "partition"))
-    fits = [F.count_if(F.col("bits").bitwiseAND(F.lit(1 << bit)) != 0).alias(name) for bit, name in enumerate(FITS)]
-    return bits.groupBy("partition").agg(
-        F.count("*").alias("keys"),
-        F.count_if(~F.col("is_dead")).alias("live_keys"),
-        F.sum("last_size").cast("long").alias("latest_bytes"),
-        *fits,
-    )
-
-
-def _misplaced(per_key: DataFrame, questions: Mapping[int, Question]) -> DataFrame:
-    bit = 1 << FITS.index(next(iter(questions.values())).partitioner)
-    bits = per_key.withColumn("bits", _fit_bits(questions)("key", "partition"))
-    return bits.where(F.col("bits").bitwiseAND(F.lit(bit)) == 0)
-
-
-def _ranked(rows: DataFrame, order: list[Column], limit: int) -> DataFrame:
-    rank = F.row_number().over(Window.partitionBy("partition").orderBy(*order))
-    return rows.withColumn("rank", rank).where(F.col("rank") <= limit).orderBy("partition", "rank")
-
-
-def _named(ranked: DataFrame) -> dict[int, list[tuple[bytes, int]]]:
-    found: dict[int, list[tuple[bytes, int]]] = {}
-    for row in ranked.select("partition", "key", "n").collect():
-        found.setdefault(row["partition"], []).append((bytes(row["key"]), row["n"]))
-    return found
-
-
-def _facts(
-    partitioner: str,
-    number: int,
-    counted: tuple[Mapping[str, Any], Mapping[str, Any]],
-    hot: Mapping[int, list[tuple[bytes, int]]],
-    wrong: Mapping[int, list[tuple[bytes, int]]],
-    bins: Mapping[int, Mapping[str, list[int]]],
-) -> PartitionFacts:
-    records, keys = counted
-    counts = {name: records.get(name, 0) for name in _FROM_RECORDS} | {name: keys.get(name, 0) for name in _FROM_KEYS}
-    fits = {name: keys.get(name, 0) for name in FITS}
-    profile = {what: tuple(bins.get(number, {}).get(what, [0] * BINS)) for what in ("live", "superseded", "tombstone")}
-    return PartitionFacts(
-        partition=number,
-        first_repeat=records.get("first_repeat"),
-        fits=fits,
-        misplaced=counts["keys"] - fits[partitioner],
-        misplaced_keys=tuple(key for key, _ in wrong.get(number, [])),
-        hot_keys=tuple(HotKey(key, n) for key, n in hot.get(number, [])),
-        live_bins=profile["live"],
-        superseded_bins=profile["superseded"],
-        tombstone_bins=profile["tombstone"],
-        **counts,
-    )
-
-
-_FROM_RECORDS = ("records", "null_keys", "tombstones", "total_bytes", "closed_bytes", "closed_superseded_bytes")
-_FROM_KEYS = ("keys", "live_keys", "latest_bytes")

@@ -55,6 +55,10 @@ class Thresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     min_bytes: int = 1 << 20
     """Of closed segments (redundancy) or of a partition (skew): below that nothing is said."""
     overdue_tombstones: int = 1000
+    live_keys: float = 0.1
+    """Keys that are live over all, ..."""
+    live_keys_of: int = 10_000
+    """... if there are as many."""
     skew: float = 4.0
     """Bytes of the largest partition over the median."""
     hot_key_share: float = 0.5

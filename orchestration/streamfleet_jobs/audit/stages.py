@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from streamfleet_jobs.errors import RefusedError
+from streamfleet_jobs.errors import RefusedError, SpecError
 
 T = TypeVar("T")
 
@@ -26,7 +26,12 @@ class Stages:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        (directory / "stages").mkdir(parents=True, exist_ok=True)
+        try:
+            (directory / "stages").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SpecError(
+                f"{directory} cannot be written: {error.strerror}", hint="name another directory as output"
+            ) from error
 
     def remember_spec(self, spec: dict[str, Any]) -> None:
         """Refuses a directory that belongs to another run."""

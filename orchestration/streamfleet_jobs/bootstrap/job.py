@@ -14,10 +14,12 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from streamfleet.errors import StreamsError
 from streamfleet.kafka.admin import KafkaAdmin
 from streamfleet.state.snapshot import MANIFEST_NAME, SnapshotFile, SnapshotManifest, write_manifest
 from streamfleet_jobs.bootstrap import cut_over, source, verification
@@ -29,7 +31,7 @@ from streamfleet_jobs.bootstrap.staging import computed_files, computed_rows, st
 from streamfleet_jobs.bootstrap.steps import STATES, RunDirectory, checksums, still_there
 from streamfleet_jobs.columns.row_digest import Digest
 from streamfleet_jobs.engines import EngineName
-from streamfleet_jobs.errors import RefusedError
+from streamfleet_jobs.errors import RefusedError, UnavailableError
 from streamfleet_jobs.progress import Report
 
 KILL_AFTER = "STREAMFLEET_BOOTSTRAP_KILL_AFTER"
@@ -45,7 +47,9 @@ class Engine(Protocol):
 
 def abort(spec_path: Path, report: Report) -> None:
     """Needs no engine: nothing is computed."""
-    Bootstrap(read_spec(spec_path), None, report).abort()
+    spec = read_spec(spec_path)
+    with _engine_errors_told():
+        Bootstrap(spec, None, report).abort()
 
 
 def run(spec_path: Path, engine: EngineName, report: Report) -> None:
@@ -53,13 +57,23 @@ def run(spec_path: Path, engine: EngineName, report: Report) -> None:
     if engine is EngineName.LOCAL:
         from streamfleet_jobs.bootstrap.local_engine import LocalEngine
 
-        Bootstrap(spec, LocalEngine(spec), report).run()
+        with _engine_errors_told():
+            Bootstrap(spec, LocalEngine(spec), report).run()
         return
     from streamfleet_jobs.bootstrap.spark_engine import SparkEngine
     from streamfleet_jobs.spark.session import spark_session
 
-    with spark_session(engine, report) as session:
+    with _engine_errors_told(), spark_session(engine, report) as session:
         Bootstrap(spec, SparkEngine(spec, session), report).run()
+
+
+@contextmanager
+def _engine_errors_told() -> Iterator[None]:
+    """What the engine's clients say of brokers and groups, as an error of the job."""
+    try:
+        yield
+    except StreamsError as error:
+        raise UnavailableError(f"the cluster does not do what is asked: {error}", hint="run the job again") from error
 
 
 class Bootstrap:

@@ -17,6 +17,7 @@ from streamfleet_jobs.bootstrap.rows import ROWS, encoded, serde
 from streamfleet_jobs.bootstrap.source import PartitionFacts, SourceFacts
 from streamfleet_jobs.bootstrap.spec import BootstrapSpec, Function
 from streamfleet_jobs.columns.binary import binary_values
+from streamfleet_jobs.columns.event_times import milliseconds
 from streamfleet_jobs.columns.partitioners import murmur2_partitions
 from streamfleet_jobs.errors import RefusedError, SpecError
 
@@ -97,9 +98,7 @@ class LocalEngine:
             if missing:
                 raise SpecError(f"the table has no column {missing[0]}", hint="see source and value in the spec")
             time = table.column(self._spec.source.timestamp)
-            if pa.types.is_timestamp(time.type):
-                time = pc.cast(pc.floor_temporal(time, unit="millisecond"), pa.timestamp("ms"))
-            self._table = table.append_column("__time", time.cast(pa.int64()))
+            self._table = table.append_column("__time", milliseconds(time))
         return self._table
 
     def _misplaced(self, table: Any) -> dict[int, int]:

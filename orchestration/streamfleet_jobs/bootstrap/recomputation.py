@@ -17,6 +17,7 @@ import streamfleet as sf
 from streamfleet.testing import TopologyTestDriver
 from streamfleet_jobs.bootstrap.rows import assembler, serde
 from streamfleet_jobs.bootstrap.spec import BootstrapSpec
+from streamfleet_jobs.columns.event_times import milliseconds
 from streamfleet_jobs.errors import RefusedError
 
 _TOPIC, _STORE = "table", "sample"
@@ -74,21 +75,17 @@ def _records(spec: BootstrapSpec, keys: list[Any]) -> list[tuple[Any, tuple[Any,
     names = [source.key, source.partition, source.offset, source.timestamp, *(name for name in used if name)]
     filters = pc.is_in(pc.field(source.key), _array(spec, keys))
     table = pq.read_table(source.parquet, columns=list(dict.fromkeys(names)), filters=filters)
-    rows = table.sort_by([(source.partition, "ascending"), (source.offset, "ascending")]).to_pylist()
+    table = table.sort_by([(source.partition, "ascending"), (source.offset, "ascending")])
+    times = milliseconds(table.column(source.timestamp)).to_pylist()
     return [
         (row[source.key], (*(name and row[name] for name in used), at), at)
-        for row in rows
-        for at in [_ms(row[source.timestamp])]
+        for row, at in zip(table.to_pylist(), times, strict=True)
     ]
 
 
 def _array(spec: BootstrapSpec, keys: list[Any]) -> Any:
     column = pq.ParquetDataset(spec.source.parquet).schema.field(spec.source.key)
     return pa.array(keys, column.type)
-
-
-def _ms(value: Any) -> int:
-    return value if isinstance(value, int) else int(value.timestamp() * 1000)
 
 
 def _topology(spec: BootstrapSpec) -> sf.Topology:

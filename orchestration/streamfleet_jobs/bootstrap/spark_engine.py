@@ -20,7 +20,7 @@ from streamfleet_jobs.bootstrap.source import PartitionFacts, SourceFacts
 from streamfleet_jobs.bootstrap.spec import BootstrapSpec, Function
 from streamfleet_jobs.columns.binary import binary_values
 from streamfleet_jobs.columns.partitioners import murmur2_partitions
-from streamfleet_jobs.errors import SpecError
+from streamfleet_jobs.errors import JobError, RefusedError, SpecError, UnavailableError
 
 _ROWS = "partition int, key binary, value binary, timestamp long"
 
@@ -66,7 +66,10 @@ class SparkEngine:
         partitions = self._spec.store.partitions
         rows = self._aggregated().mapInArrow(_encoder(self._spec), _ROWS)
         laid = rows.repartitionById(partitions, "partition").sortWithinPartitions("partition", "key")
-        laid.write.partitionBy("partition").parquet(str(target.absolute()))
+        try:
+            laid.write.partitionBy("partition").parquet(str(target.absolute()))
+        except PySparkException as error:
+            raise _told(error) from error
 
     def _read(self) -> DataFrame:
         source = self._spec.source
@@ -114,6 +117,19 @@ class SparkEngine:
         if function.function == "last":
             return F.max_by(function.column, order)
         return F.min(function.column) if function.function == "min" else F.max(function.column)
+
+
+def _told(error: PySparkException) -> JobError:
+    """A refusal of the code that runs in Spark's workers (rows.py) comes back as text."""
+    text = str(error)
+    lines = text.splitlines()
+    refused = next((line for line in lines if "RefusedError: " in line), None)
+    if refused is not None:
+        fact, _, hint = refused.split("RefusedError: ", 1)[1].partition("; ")
+        return RefusedError(fact, hint=hint)
+    return UnavailableError(
+        f"Spark could not compute the rows: {lines[0][:300]}", hint="what it said is above; run it again"
+    )
 
 
 def _encoder(spec: BootstrapSpec) -> Callable[[Iterator[Any]], Iterator[Any]]:

@@ -26,6 +26,7 @@ _BATCH = struct.Struct(">hiqqqhii")
 _BATCH_AT = 21
 _BATCH_SIZE = 61
 _MAX_BYTES = 16 << 20
+_LARGEST_BYTES = 1 << 30
 _TIMEOUT_SECONDS = 30.0
 _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 0x10, 0x20, 0x40
 
@@ -98,7 +99,7 @@ class RawConnection:
             if not found:
                 if at >= high_watermark:
                     break
-                max_bytes *= 2  # a batch larger than the answer may be
+                max_bytes = _doubled(max_bytes, topic, partition, at)  # a batch larger than the answer may be
                 continue
             batches += found
             at = found[-1].last + 1
@@ -148,6 +149,15 @@ class RawConnection:
                 raise ConnectionResetError("closed in the middle of an answer")
             view = view[got:]
         return bytes(buffer)
+
+
+def _doubled(max_bytes: int, topic: str, partition: int, offset: int) -> int:
+    if max_bytes >= _LARGEST_BYTES:
+        raise RawLogUnavailableError(
+            f"{topic} partition {partition} gives no batch at {offset}",
+            hint="its log may have been cut: run the audit again",
+        )
+    return 2 * max_bytes
 
 
 def _parse(data: memoryview, start: int) -> tuple[list[Batch], int]:

@@ -8,13 +8,17 @@ installed where they run, and the server brings the Kafka connector (`--jars`).
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib.resources import files
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streamfleet_devbroker.directories import cache_directory
@@ -29,8 +33,10 @@ from streamfleet_jobs.spark.java_home import java_home
 REMOTE_VARIABLE = "SPARK_REMOTE"
 """Where the Spark Connect server is: `sc://host:15002`. Spark's own name for it."""
 
+CONNECT_PORT = 15002
+CONNECT_SECONDS = 10.0
 ARROW_BATCH_ROWS = 50_000
-_SHIPPED = ("streamfleet_jobs",)
+_SHIPPED = ("streamfleet_jobs", "streamfleet")
 
 
 @contextmanager
@@ -50,7 +56,9 @@ def spark_session(
         session = _start(report, cores or os.cpu_count() or 2, memory, java_options)
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(ARROW_BATCH_ROWS))
-    session.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions or 2 * (cores or os.cpu_count() or 2)))
+    if shuffle_partitions is not None or engine is EngineName.SPARK_LOCAL:  # a server knows its own size
+        shuffle_partitions = shuffle_partitions or 2 * (cores or os.cpu_count() or 2)
+        session.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions))
     try:
         yield session
     finally:
@@ -104,9 +112,25 @@ def _connect(report: Report) -> SparkSession:
             hint="set it to sc://host:15002, or use another engine",
         )
     report("connecting to the Spark Connect server")
-    session = SparkSession.builder.remote(remote).getOrCreate()
-    _ship_code(session)
+    _check_reachable(remote)
+    try:
+        session = SparkSession.builder.remote(remote).getOrCreate()
+        _ship_code(session)
+    except PySparkException as error:
+        told = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UnavailableError(f"no Spark Connect server answers at {remote}: {told[:200]}", hint="start it") from error
     return session
+
+
+def _check_reachable(remote: str) -> None:
+    """Spark's client itself would try for ten minutes, and not say why."""
+    place = urlsplit(remote)
+    try:
+        socket.create_connection((place.hostname or "", place.port or CONNECT_PORT), CONNECT_SECONDS).close()
+    except (OSError, ValueError) as error:
+        raise UnavailableError(
+            f"no Spark Connect server answers at {remote}: {error}", hint=f"start it, or correct {REMOTE_VARIABLE}"
+        ) from error
 
 
 def _ship_code(session: SparkSession) -> None:
@@ -115,7 +139,7 @@ def _ship_code(session: SparkSession) -> None:
         archive = Path(scratch) / "streamfleet_code.zip"
         with zipfile.ZipFile(archive, "w") as code:
             for package in _SHIPPED:
-                root = Path(sys.modules[package].__file__ or "").parent
+                root = Path(str(files(package)))
                 for module in sorted(root.rglob("*.py")):
                     code.write(module, Path(package) / module.relative_to(root))
         with suppress(FileExistsError):

@@ -39,10 +39,10 @@ def test_keys_that_repeat_before_the_last_hole_are_irregular():
 
 
 def test_gaps_of_a_consumer_prove_nothing_where_writers_are_transactional():
-    assert from_consumer(0, 100, 40, 60, "exactly_once_v2").certainty == "unknown"
-    assert from_consumer(0, 100, 40, 60, "at_least_once").certainty == "bracket"
-    assert from_consumer(0, 100, 70, 60, "at_least_once").certainty == "irregular"
-    assert from_consumer(0, 100, None, None, "at_least_once").certainty == "unknown"
+    assert from_consumer((0, 100), 40, 60, "exactly_once_v2").certainty == "unknown"
+    assert from_consumer((0, 100), 40, 60, "at_least_once").certainty == "bracket"
+    assert from_consumer((0, 100), 70, 60, "at_least_once").certainty == "irregular"
+    assert from_consumer((0, 100), None, None, "at_least_once").certainty == "unknown"
 
 
 def test_the_dirty_ratio_is_the_cleaners_and_leaves_the_active_segment_out():

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.audit_lab.logs import LOGS, PARTITIONS, brute_force, land, questions, rows_of
+from tests.audit_lab.logs import LOGS, PARTITIONS, WINDOWED_LOGS, brute_force, land, questions, rows_of
 
 from streamfleet_jobs.audit.engine import Moment
 from streamfleet_jobs.audit.local_engine import LocalEngine, in_ranges
@@ -22,11 +22,11 @@ def landed(tmp_path_factory, log):
 
 
 def test_facts_are_what_counting_one_by_one_gives(tmp_path_factory):
-    @settings(max_examples=150)
-    @given(LOGS, st.sampled_from([0, 12]))
-    def search(log, suffix):
+    @settings(max_examples=60)
+    @given(st.one_of(LOGS, WINDOWED_LOGS), st.sampled_from([0, 12]), st.sampled_from(["murmur2", "crc32", "fnv1a"]))
+    def search(log, suffix, partitioner):
         directory, rows = landed(tmp_path_factory, log)
-        asked = questions(rows, suffix)
+        asked = questions(rows, suffix, partitioner)
         for number, facts in ENGINE.facts(directory, asked).items():
             expected = brute_force(rows[number], asked[number], number)
             superseded, hot = expected.pop("superseded"), expected.pop("hot_keys")
@@ -40,7 +40,7 @@ def test_facts_are_what_counting_one_by_one_gives(tmp_path_factory):
 
 
 def test_a_digest_as_of_an_offset_is_that_of_a_dict_replayed_to_it(tmp_path_factory):
-    @settings(max_examples=100)
+    @settings(max_examples=50)
     @given(LOGS, st.integers(-1, 100))
     def search(log, until):
         directory, rows = landed(tmp_path_factory, log)
