@@ -40,13 +40,11 @@ def assign(snapshot: Snapshot, assignor: TaskAssignor = HIGH_AVAILABILITY) -> Gr
     threads = _threads(members, decided, runnable, owners)
     target = {task: member_id for member_id, own in threads.items() for task in own.active}
     now = possible_now(members, runnable, owners, target)
-    alive = frozenset(member.report.transactional_id for member in members)
-    plans = {}
-    for member in members:
-        plan = _plan(member, threads[member.member_id], now)
-        fence = to_fence(member, plan.active, alive, snapshot.last_owners)
-        probe = decided.next_probe_ms if member is members[0] else None  # one is enough
-        plans[member.member_id] = msgspec.structs.replace(plan, fence=fence, next_probe_ms=probe)
+    plans = {member.member_id: _plan(member, threads[member.member_id], now) for member in members}
+    fences = to_fence(members, {name: plan.active for name, plan in plans.items()}, snapshot.last_owners)
+    for name, plan in plans.items():
+        probe = decided.next_probe_ms if name == members[0].member_id else None  # one is enough
+        plans[name] = msgspec.structs.replace(plan, fence=fences[name], next_probe_ms=probe)
     return GroupAssignment(
         members=plans,
         owners=next_owners(members, now, snapshot.last_owners),

@@ -59,11 +59,21 @@ def _claimants(members: Sequence[Member]) -> dict[TaskKey, list[str]]:
 
 
 def to_fence(
-    member: Member, given: Iterable[TaskKey], alive: frozenset[str | None], last_owners: Mapping[TaskKey, str]
-) -> tuple[str, ...]:
-    """Never the id of one that is alive: in a hand-over the old owner ends its transaction by itself."""
-    new = (task for task in given if task not in member.report.owned)
-    return tuple(sorted({last_owners[task] for task in new if task in last_owners} - alive))
+    members: Sequence[Member], given: Mapping[str, Iterable[TaskKey]], last_owners: Mapping[TaskKey, str]
+) -> dict[str, tuple[str, ...]]:
+    """By member. Never the id of one that is alive: in a hand-over the old owner ends its transaction by itself. A leader that was
+    not there before does not know who ran a task; then it is every dead one that somebody remembers.
+    """
+    alive = {member.report.transactional_id for member in members}
+    remembered = {peer for member in members for peer in member.peers}
+    fences = {}
+    for member in members:
+        new = [task for task in given[member.member_id] if task not in member.report.owned]
+        owners = {last_owners[task] for task in new if task in last_owners}
+        if any(task not in last_owners for task in new):
+            owners |= remembered
+        fences[member.member_id] = tuple(sorted(owners - alive))
+    return fences
 
 
 def next_owners(

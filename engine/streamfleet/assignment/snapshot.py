@@ -92,6 +92,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks its last plan gave it, before it lost them or was stopped: its own, as long as nobody else has them."""
     previous_standby: frozenset[TaskKey] = frozenset()
     """Standbys its last plan gave it, and it does not run."""
+    peers: tuple[str, ...] = ()
+    """Transactional ids of others that ran tasks by its last plan: for a leader that has not seen that plan."""
 
 
 class AssignorSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,8 @@
 """StreamsProtocol: reports, assignor and plans put together, as the port that a membership calls.
 
 Made once per StreamThread. Remembers three things of its last plan: under which transactional id each task of the group is
-run, so that whoever becomes leader knows whom a new owner has to fence; which tasks were promised to it, which it tells in its
+run, so that whoever becomes leader knows whom a new owner has to fence (one that has only just joined hears of some of those ids in
+the others' reports); which tasks were promised to it, which it tells in its
 next report, so that a follow-up goes on with the move that was begun; and which tasks it was given, over a restart too
 (slot_memory.py), so that it gets them back if nobody else has them.
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -46,6 +48,8 @@ from streamfleet.ports import ClusterReader
 log = structlog.get_logger(__name__)
 
 PROTOCOL_NAME = "streamfleet-1"
+MOST_PEERS = 32
+"""Told by each member. An id that all of so many have forgotten, or died with, is fenced by nobody: its transaction times out."""
 
 
 class StreamsProtocol:
@@ -68,6 +72,8 @@ class StreamsProtocol:
         self._assignor = assignor or HighAvailabilityTaskAssignor()
         self._cluster = cluster
         self._owners: Mapping[TaskKey, str] = {}
+        self._holds_plan = False
+        """False: the group may have gone on without this member, and tasks have had other owners since."""
         self._promised: tuple[TaskKey, ...] = ()
         self._memory = memory
         self._given = SlotTasks() if memory is None else memory.load()
@@ -78,6 +84,7 @@ class StreamsProtocol:
 
     def subscribe(self, report: MemberReport, *, generation_id: int, counter: int) -> Subscription:
         infos = {info.content_id: info for info in report.sub_topologies}
+        self._holds_plan = generation_id >= 0
         return Subscription(
             topics=tuple(sorted({topic for info in report.sub_topologies for topic in info.sources})),
             owned_partitions=_partitions(infos, report.owned),
@@ -90,6 +97,7 @@ class StreamsProtocol:
                 promised=self._promised,
                 previous=self._given.active - report.owned,
                 previous_standby=self._given.standby - report.standby,
+                peers=_peers(self._owners.values(), report.transactional_id),
             ),
         )
 
@@ -109,7 +117,7 @@ class StreamsProtocol:
         snapshot = Snapshot(
             members=members,
             settings=self._settings,
-            last_owners=self._owners,
+            last_owners=self._owners if self._holds_plan else {},
             end_offset_sums=facts.end_offset_sums,
             partition_racks=facts.partition_racks,
         )
@@ -140,6 +148,13 @@ class StreamsProtocol:
             next_probe_ms=plan.next_probe_ms,
             refusal=got.refusal,
         )
+
+
+def _peers(owners: Iterable[str], own: str | None) -> tuple[str, ...]:
+    """The next ones behind this member, in the order of the ids and round its end: each id is remembered by as many members."""
+    others = sorted(set(owners) - {own})
+    behind = bisect(others, own or "")
+    return tuple([*others[behind:], *others[:behind]][:MOST_PEERS])
 
 
 def digest(report: MemberReport) -> str:

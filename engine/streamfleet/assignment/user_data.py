@@ -40,6 +40,7 @@ class ReportBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     previous_standby: PackedTasks = {}
     offset_sums: dict[str, dict[int, int]] = {}
     transactional_id: str | None = None
+    peers: list[str] = []
     endpoint: str | None = None
     tags: dict[str, str] = {}
     rack: str | None = None
@@ -89,6 +90,7 @@ def encode_report(
     promised: Iterable[TaskKey] = (),
     previous: Iterable[TaskKey] = (),
     previous_standby: Iterable[TaskKey] = (),
+    peers: Iterable[str] = (),
 ) -> bytes:
     body = ReportBody(
         process_id=report.process_id,
@@ -107,6 +109,7 @@ def encode_report(
         previous_standby=pack(previous_standby),
         offset_sums=_pack_sums(report.offset_sums),
         transactional_id=report.transactional_id,
+        peers=list(peers),
         endpoint=report.endpoint,
         tags=dict(report.tags),
         rack=report.rack,
@@ -141,6 +144,7 @@ def decode_report(member_id: str, received: bytes) -> ReceivedReport:
         promised=frozenset(unpack(body.promised)),
         previous=frozenset(unpack(body.previous)),
         previous_standby=frozenset(unpack(body.previous_standby)),
+        peers=tuple(body.peers),
     )
     return ReceivedReport(member, body.digest, body.incarnation)
 

@@ -160,6 +160,27 @@ def test_the_leader_says_whom_to_fence_when_an_owner_has_died(broker, topic):
     alive.leave()
 
 
+def test_a_leader_that_has_only_just_joined_says_whom_to_fence_too(broker, topic):
+    """The leader dies, and newcomers join before it is missed: most often one of them plans then."""
+    group, connect = unique("group"), connector(broker.bootstrap_servers)
+    dying = HandThread(connect, group, topic, "a", transactional_id="id-a", session_timeout_ms=6_000)
+    settle(dying, until=lambda: balanced(dying))
+    witness = HandThread(connect, group, topic, "b", transactional_id="id-b", session_timeout_ms=6_000)
+    settle(dying, witness, until=lambda: balanced(dying, witness))
+    dying.tasks = set()
+    dying.vanish()
+    newcomers = [
+        HandThread(connect, group, topic, name, transactional_id=f"id-{name}", session_timeout_ms=6_000)
+        for name in "cde"
+    ]
+    present = [witness, *newcomers]
+    settle(*present, until=lambda: balanced(*present))
+    fenced = {name for each in present for given in each.plans for name in given.plan.fence}
+    assert fenced == {"id-a"}
+    for each in present:
+        each.leave()
+
+
 def test_a_member_that_was_thrown_out_cannot_put_offsets_into_a_transaction(broker, topic, thread):
     producer = LibraryProducer(broker.bootstrap_servers, unique("txn"))
     producer.begin(topic)

@@ -5,7 +5,7 @@ import pytest
 from streamfleet.assignment import user_data
 from streamfleet.assignment.snapshot import MemberReport, SubTopologyInfo, TaskKey
 from streamfleet.assignment.sticky import StickyTaskAssignor
-from streamfleet.assignment.streams_protocol import StreamsProtocol, digest
+from streamfleet.assignment.streams_protocol import MOST_PEERS, StreamsProtocol, _peers, digest
 from streamfleet.assignment.task_assignor import ProcessAssignment, TaskAssignment
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.consumer_protocol import Assignment, Subscription
@@ -114,6 +114,39 @@ def test_whoever_becomes_leader_knows_whom_to_fence():
     alone = report("b", owned=frozenset({T1}))
     plans = next_leader.assign([subscriber(next_leader, alone, generation_id=1)])
     assert received(next_leader, alone, plans).plan.fence == ("id-a",)
+
+
+def test_a_leader_that_has_only_just_joined_hears_from_the_others_who_is_dead():
+    old_leader, witness, new = StreamsProtocol(), StreamsProtocol(), StreamsProtocol()
+    a, b, c = report("a"), report("b"), report("c")
+    plans = old_leader.assign([subscriber(old_leader, a), subscriber(witness, b)])
+    kept = frozenset(received(witness, b, plans).plan.active)
+    stays = report("b", owned=kept)
+    plans = new.assign([subscriber(witness, stays, generation_id=1), subscriber(new, c)])
+    told = {
+        name: received(protocol, each, plans).plan for name, protocol, each in (("b", witness, stays), ("c", new, c))
+    }
+    assert {name: plan.fence for name, plan in told.items() if set(plan.active) - kept} == {"c": ("id-a",)}
+    assert told["b"].fence == ()
+
+
+def test_a_leader_that_was_away_does_not_trust_what_it_knew():
+    was_away, others = StreamsProtocol(), StreamsProtocol()
+    a = report("a")
+    received(was_away, a, was_away.assign([subscriber(was_away, a)]))  # all tasks were its own
+    later = others.assign([subscriber(others, report("b")), subscriber(StreamsProtocol(), report("dead"))])
+    b = report("b", owned=frozenset(received(others, report("b"), later).plan.active))
+    plans = was_away.assign([subscriber(others, b, generation_id=5), subscriber(was_away, a, generation_id=-1)])
+    assert received(was_away, a, plans).plan.fence == ("id-dead",)
+
+
+def test_in_a_group_of_any_size_each_id_is_remembered_by_as_many_as_possible():
+    ids = [f"id-{number:03}" for number in range(200)]
+    told = [set(_peers(ids, own)) for own in ids]
+    assert all(len(each) == MOST_PEERS and own not in each for each, own in zip(told, ids, strict=True))
+    assert all(sum(one in each for each in told) == MOST_PEERS for one in ids)
+    assert set(_peers(ids[:9], ids[3])) == {*ids[:9]} - {ids[3]}
+    assert _peers([], None) == ()
 
 
 def test_a_member_the_leader_cannot_read_is_refused_and_the_others_go_on():

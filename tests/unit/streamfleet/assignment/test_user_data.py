@@ -67,6 +67,12 @@ def test_reports_read_back(report):
     assert received == ReceivedReport(Member(member_id="m", report=report, generation_id=7), "digest", "incarnation")
 
 
+def test_peers_travel_with_a_report_and_older_reports_have_none():
+    told = encode_report(REPORT, generation_id=7, counter=0, digest="d", incarnation="i", peers=("id-b", "id-c"))
+    assert decode_report("m", told).member.peers == ("id-b", "id-c")
+    assert decode_report("m", encoded()).member.peers == ()
+
+
 @given(st.frozensets(tasks, max_size=3))
 def test_promises_travel_both_ways(promised):
     plan = Plan(active=(), standby=(), fence=(), follow_up=True, owners={}, endpoints={}, shutdown=False)
