@@ -142,6 +142,8 @@ class CodeGenerator:
         inner = spot.deeper()
         self._line(inner, f"if child is not None and child not in {self._name('children', name)}:")
         self._line(inner.deeper(), f"{self._name('no_child', name)}(child)")
+        if not children:
+            return
         # Most records go on with the time and headers they came with: those need no `finally`.
         self._line(inner, "before = environment.record_context")
         self._line(inner, f"if {CHANGED_CONTEXT}:")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from streamfleet.records import RawRecord, ValueAndTimestamp
@@ -73,9 +73,9 @@ class OwnKeyValueStore(OwnStore, KeyValueStore[K, V]):
 
     # for who reads a row and writes it again: the key is serialized once
 
-    def raw_key(self, key: K) -> bytes:
-        raw: bytes = self._codec.key_bytes(key)
-        return raw
+    @property
+    def raw_key(self) -> Callable[[K], bytes]:
+        return self.codec.key_bytes
 
     def put_row(self, raw: bytes, value: Any, timestamp: int) -> bool:
         """`put` of a timestamped store; a value of None deletes. True: it is the newest of its key."""
@@ -92,7 +92,9 @@ class OwnKeyValueStore(OwnStore, KeyValueStore[K, V]):
         objects = self._objects
         value: V | None
         if objects is not None:
-            value = objects.get(raw)
+            value = objects.changed(raw)
+            if value is None:
+                value = objects.get(raw)
             if value is not None:
                 return value
         data = self._top.get(raw)

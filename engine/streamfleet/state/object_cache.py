@@ -43,16 +43,21 @@ class ObjectMemory:
 class ObjectCache:
     """None stands for nothing known: a deleted row is not kept here."""
 
-    __slots__ = ("_memory", "_old", "_pending", "_young", "pending_bytes")
+    __slots__ = ("_memory", "_old", "_pending", "_young", "changed", "pending_bytes")
 
     def __init__(self, memory: ObjectMemory) -> None:
         self._memory = memory
-        self._pending: dict[bytes, Any] = {}
         self._young: dict[bytes, Any] = {}
         self._old: dict[bytes, Any] = {}
+        self._begin()
+        memory.join(self)
+
+    def _begin(self) -> None:
+        self._pending: dict[bytes, Any] = {}
+        self.changed = self._pending.get
+        """`get` for what was put since the last commit only: the dict's own method, without another call around it."""
         self.pending_bytes = 0
         """About how much memory the changes take that are not yet among the rows."""
-        memory.join(self)
 
     def get(self, raw: bytes) -> Any:
         value = self._pending.get(raw)
@@ -93,9 +98,9 @@ class ObjectCache:
 
     def take_pending(self) -> dict[bytes, Any]:
         """What must be written to the rows now. It is kept as well."""
-        taken, self._pending = self._pending, {}
+        taken = self._pending
         self._memory.take(self.pending_bytes)
-        self.pending_bytes = 0
+        self._begin()
         self._young.update(taken)
         return taken
 
@@ -103,8 +108,8 @@ class ObjectCache:
         self._old, self._young = self._young, {}
 
     def clear(self) -> None:
-        self._pending, self._young, self._old = {}, {}, {}
-        self.pending_bytes = 0
+        self._young, self._old = {}, {}
+        self._begin()
 
     def close(self) -> None:
         self._memory.leave(self)
