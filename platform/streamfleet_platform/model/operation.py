@@ -2,7 +2,7 @@
 
     PLANNED ──> RUNNING ──> SUCCEEDED
        │           ├──────> FAILED        a step was refused for good; the app is left as the last step left it
-       │           └──────> ROLLED_BACK   an upgrade went back to the last good revision
+       │           └──────> ROLLED_BACK   what it had done was undone: a gate failed, or somebody called it off
        ├──> ASKING ─> PLANNED             a reset from Git that needs a person's word
        └──> CANCELLED
 

@@ -51,6 +51,13 @@ def _gate(work: Work, gate: Gate, *, watch_lag: bool, hold_ms: int) -> Outcome:
     return Waiting(lacking, {})
 
 
+def remember_revision(work: Work) -> Done:
+    """It ran well: what to go back to."""
+    revision = work.target()
+    work.change_app(revision=revision.id, good_revision=revision.id)
+    return Done(revision.id[:20])
+
+
 def what_lacks(work: Work) -> str | None:
     """Why the app is not well; None: all its slots are up, at what they should run, and nothing restores."""
     seen = work.seen

@@ -3,7 +3,8 @@
     planned ──plan()──> steps recorded, running
        for each step:   RUNNING written ──> act ──> DONE written          killed in between: found RUNNING, acted again
                         act says Waiting: the next pass acts again
-                        act fails for good: FAILED, and back() says what to do about the rest
+                        act fails for good: FAILED, with the steps that back() says about the rest, in one transaction
+       called off:      the steps that undo() says, if it can still be undone
 
 Called by the reconciler, once per pass and operation. All writes show the leader's token. `failpoint` is called before and after
 every one of these moments; tests end the process there.
@@ -12,6 +13,7 @@ every one of these moments; tests end the process there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, TypeVar
 
 import structlog
@@ -20,7 +22,7 @@ from sqlalchemy.orm import Session
 from streamfleet_platform.errors import FleetError, PermanentError, StaleError, TransientError
 from streamfleet_platform.model.operation import OperationKind, OperationState, StepState
 from streamfleet_platform.operations.seen import AppSeen
-from streamfleet_platform.operations.steps import Done, OperationType, Outcome, PlannedStep, Waiting
+from streamfleet_platform.operations.steps import Done, Final, OperationType, Outcome, PlannedStep, Waiting
 from streamfleet_platform.operations.work import Work, World
 from streamfleet_platform.registry import apps, history
 from streamfleet_platform.registry import journal as rows
@@ -31,8 +33,11 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 Failpoint = Callable[[str, str, str], None]
-"""Given the kind of operation, the step, and the moment: begin, act, done."""
+"""Given the kind of operation, the step, and the moment, in the order of MOMENTS."""
 MOMENTS = ("begin", "act", "done")
+"""Before a step is written down, before it acts, and before it is written down that it has. The end of an operation is a step
+called `end`, that only begins.
+"""
 
 
 def no_failpoint(_kind: str, _step: str, _moment: str) -> None:
@@ -59,9 +64,10 @@ class Journal:
         while not OperationState(run.operation.state).is_over:
             step = run.next_step()
             if step is None:
+                self._failpoint(run.operation.kind, "end", "begin")
                 run.end()
-            elif run.is_called_off and (back := run.way_back(step)) is not None:
-                run.roll_back(back, f"called off by {run.operation.params['cancelled_by']}")
+            elif run.is_called_off:
+                run.call_off(step)
             elif not self._carry_out(run, step):
                 break
         return run.operation
@@ -81,6 +87,7 @@ class Journal:
         except Exception as error:
             if not isinstance(error, PermanentError):
                 log.exception("step raised", operation=run.operation.id, step=name)
+            self._failpoint(kind, name, "done")
             run.fail(step, error)
             return True
         self._failpoint(kind, name, "done")
@@ -107,6 +114,7 @@ class _Run:
 
     def begin(self) -> None:
         """Plan and record the steps. An operation that cannot be planned has failed."""
+        now = self._world.clock()
         try:
             steps = self._type.plan(
                 self._work(Step(operation=self.operation.id, number=0, name="plan", state="running"))
@@ -114,25 +122,21 @@ class _Run:
         except TransientError:
             raise
         except FleetError as error:
-            self._finish(OperationState.FAILED, str(error), is_begin=True)
+            why = str(error)
+            self.operation = self._write(lambda session: self._refused(session, why, now))
             return
-        self._add(steps, 1, OperationState.RUNNING)
-
-    def _add(self, steps: list[PlannedStep], first: int, state: OperationState | None, **changes: Any) -> None:
-        now = self._world.clock()
 
         def change(session: Session) -> Operation:
-            rows.add_steps(session, self.operation.id, first, [(step.act, step.slot) for step in steps])
             row = rows.get(session, self.operation.id)
-            if state is not None:
-                self._tell(session, f"{row.kind} begins", steps=len(steps))
-                return rows.move(session, row, state, now, **changes)
-            for name, value in changes.items():
-                setattr(row, name, value)
-            row.version += 1
-            return row
+            rows.add_steps(session, row.id, 1, [(step.act, step.slot) for step in steps])
+            self._tell(session, f"{row.kind} begins", steps=len(steps))
+            return rows.move(session, row, OperationState.RUNNING, now)
 
         self.operation = self._write(change)
+
+    def _refused(self, session: Session, why: str, now: datetime) -> Operation:
+        row = rows.move(session, rows.get(session, self.operation.id), OperationState.RUNNING, now)
+        return self._over(session, row, OperationState.FAILED, why)
 
     def next_step(self) -> Step | None:
         with self._world.database.read() as session:
@@ -144,8 +148,20 @@ class _Run:
         """Somebody wants it undone."""
         return "cancelled_by" in self.operation.params and not self.operation.is_rolling_back
 
-    def way_back(self, step: Step) -> list[PlannedStep] | None:
-        return self._type.back(self._work(step), "called off")
+    def call_off(self, step: Step) -> None:
+        by = str(self.operation.params["cancelled_by"])
+        back = self._type.undo(self._work(step))
+
+        def change(session: Session) -> Operation:
+            if back is not None:
+                return self._turned_back(session, back, f"called off by {by}")
+            row = rows.get(session, self.operation.id)
+            row.params = {name: value for name, value in row.params.items() if name != "cancelled_by"}
+            row.version += 1
+            self._tell(session, f"{row.kind} cannot be undone any more", step=step.name)
+            return row
+
+        self.operation = self._write(change)
 
     def mark_running(self, step: Step) -> Step:
         """Before it acts."""
@@ -174,54 +190,59 @@ class _Run:
             if outcome.result:
                 row.result = {**row.result, **outcome.result}
                 row.version += 1
-            return row
+            if not isinstance(outcome, Final):
+                return row
+            outcome.write(session)
+            session.flush()
+            return self._over(session, row, self._good_end, row.error)
 
         self.operation = self._write(change)
 
     def fail(self, step: Step, error: Exception) -> None:
+        """With what becomes of the rest, in one transaction: a step that has failed is never passed over."""
         why = str(error) if isinstance(error, FleetError) else f"{type(error).__name__}: {error}"
-        self._save(step, state=StepState.FAILED.value, detail=why, ended_at=self._world.clock())
         back = None if self.operation.is_rolling_back else self._type.back(self._work(step), why)
-        if back is None:
-            self._finish(OperationState.FAILED, why)
-        else:
-            self.roll_back(back, why)
-
-    def roll_back(self, back: list[PlannedStep], why: str) -> None:
-        with self._world.database.read() as session:
-            last = len(rows.steps_of(session, self.operation.id))
-        self._skip_pending(why)
-        self._add(back, last + 1, None, is_rolling_back=True, error=why)
-
-    def end(self) -> None:
-        if self.operation.is_rolling_back:
-            self._finish(OperationState.ROLLED_BACK, self.operation.error)
-        else:
-            self._finish(OperationState.SUCCEEDED, None)
-
-    def _finish(self, state: OperationState, error: str | None, *, is_begin: bool = False) -> None:
         now = self._world.clock()
 
         def change(session: Session) -> Operation:
-            row = rows.get(session, self.operation.id)
-            if is_begin:
-                row = rows.move(session, row, OperationState.RUNNING, now)
-            for step in rows.steps_of(session, row.id):
-                if step.state == StepState.PENDING:
-                    step.state = StepState.SKIPPED.value
-            said = f"{row.kind} {state.value.replace('_', ' ')}" + (f": {error}" if error else "")
-            self._tell(session, said, error=error)
-            return rows.move(session, row, state, now, error=error)
+            _set(session, step, state=StepState.FAILED.value, detail=why, ended_at=now)
+            if back is not None:
+                return self._turned_back(session, back, why)
+            return self._over(session, rows.get(session, self.operation.id), OperationState.FAILED, why)
 
         self.operation = self._write(change)
 
-    def _skip_pending(self, why: str) -> None:
-        def change(session: Session) -> None:
-            for step in rows.steps_of(session, self.operation.id):
-                if step.state in (StepState.PENDING, StepState.RUNNING):
-                    step.state, step.detail = StepState.SKIPPED.value, why
+    def _turned_back(self, session: Session, back: list[PlannedStep], why: str) -> Operation:
+        """From here on it undoes what it has done."""
+        steps = rows.steps_of(session, self.operation.id)
+        for step in steps:
+            if step.state in (StepState.PENDING, StepState.RUNNING):
+                step.state, step.detail = StepState.SKIPPED.value, why
+        rows.add_steps(session, self.operation.id, len(steps) + 1, [(step.act, step.slot) for step in back])
+        row = rows.get(session, self.operation.id)
+        row.is_rolling_back, row.error = True, why
+        row.version += 1
+        self._tell(session, f"{row.kind} is undone: {why}", steps=len(back))
+        return row
 
-        self._write(change)
+    def end(self) -> None:
+        def change(session: Session) -> Operation:
+            row = rows.get(session, self.operation.id)
+            return self._over(session, row, self._good_end, row.error)
+
+        self.operation = self._write(change)
+
+    @property
+    def _good_end(self) -> OperationState:
+        return OperationState.ROLLED_BACK if self.operation.is_rolling_back else OperationState.SUCCEEDED
+
+    def _over(self, session: Session, row: Operation, state: OperationState, error: str | None) -> Operation:
+        for step in rows.steps_of(session, row.id):
+            if step.state == StepState.PENDING:
+                step.state = StepState.SKIPPED.value
+        said = f"{row.kind} {state.value.replace('_', ' ')}" + (f": {error}" if error else "")
+        self._tell(session, said, error=error)
+        return rows.move(session, row, state, self._world.clock(), error=error)
 
     def _tell(self, session: Session, message: str, **data: Any) -> None:
         operation = self.operation

@@ -1,15 +1,18 @@
 """The Cluster port over librdkafka's admin client. Made by server/ for every cluster that an app names.
 
+A cluster that did not answer in time is not asked again for a while: many apps may wait for it, and a pass must come to the others.
+
 Committed offsets are asked for by a consumer that joins nothing: the admin client (2.16, list_consumer_group_offsets) ends the
 whole process when a coordinator answers that it is not ready.
 """
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from confluent_kafka import (
     Consumer,
@@ -39,8 +42,31 @@ _REFUSED = (
     KafkaError.POLICY_VIOLATION,
     KafkaError.TOPIC_DELETION_DISABLED,
 )
+_SILENT = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)  # noqa: SLF001  (librdkafka's own)
+_REST_SECONDS = 5.0
 _GONE = (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
 _SPECS: Mapping[StartAt, Any] = {"earliest": OffsetSpec.earliest(), "latest": OffsetSpec.latest()}  # type: ignore[no-untyped-call]
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class SilentClusterError(TransientError):
+    """It did not answer in time."""
+
+
+def _asking(method: Callable[Concatenate[KafkaCluster, P], T]) -> Callable[Concatenate[KafkaCluster, P], T]:
+    @functools.wraps(method)
+    def ask(self: KafkaCluster, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        self._refuse_while_silent()
+        try:
+            return method(self, *args, **kwargs)
+        except SilentClusterError as error:
+            self._note_silence(error)
+            raise
+
+    return ask
 
 
 class KafkaCluster:
@@ -49,10 +75,22 @@ class KafkaCluster:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = {**settings, "log_level": 0}
         self._admin = AdminClient(dict(self._settings))
+        self._silence: tuple[float, SilentClusterError] | None = None
+        """Until when it is left alone, and what it has met last."""
+
+    def _refuse_while_silent(self) -> None:
+        silence = self._silence
+        if silence is not None and time.monotonic() < silence[0]:
+            raise SilentClusterError(silence[1].fact, hint=silence[1].hint, retry_after=_REST_SECONDS)
+
+    def _note_silence(self, error: SilentClusterError) -> None:
+        if self._silence is None or time.monotonic() >= self._silence[0]:
+            self._silence = (time.monotonic() + _REST_SECONDS, error)
 
     def close(self) -> None:
         vars(self).pop("_admin", None)  # librdkafka ends with the last reference
 
+    @_asking
     def topics(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         wanted = sorted(set(names))
         if not wanted:
@@ -65,6 +103,7 @@ class KafkaCluster:
             if topic is not None
         }
 
+    @_asking
     def create_topics(self, topics: Iterable[TopicWanted]) -> None:
         wanted = {topic.name: topic for topic in topics}
         missing = [topic for name, topic in wanted.items() if name not in self.topics(wanted)]
@@ -74,6 +113,7 @@ class KafkaCluster:
                 _result(f"creating topic {name}", future, absent=(KafkaError.TOPIC_ALREADY_EXISTS,))
         self._await(lambda: wanted.keys() <= self.topics(wanted).keys(), "new topics are not visible yet")
 
+    @_asking
     def delete_topics(self, topics: Mapping[str, str]) -> tuple[str, ...]:
         ours = [name for name, facts in self.topics(topics).items() if facts.topic_id == topics[name]]
         if ours:
@@ -85,6 +125,7 @@ class KafkaCluster:
     def _still_there(self, names: list[str], ids: Mapping[str, str]) -> list[str]:
         return [name for name, facts in self.topics(names).items() if facts.topic_id == ids[name]]
 
+    @_asking
     def configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
         wanted = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(set(names))]
         if not wanted:
@@ -97,6 +138,7 @@ class KafkaCluster:
             if configs is not None
         }
 
+    @_asking
     def end_offsets(self, names: Iterable[str]) -> dict[str, dict[int, int]]:
         places = self._places(names)
         if not places:
@@ -112,6 +154,7 @@ class KafkaCluster:
     def group(self, group: str) -> GroupFacts:
         return self.groups([group])[group]
 
+    @_asking
     def groups(self, groups: Iterable[str]) -> dict[str, GroupFacts]:
         wanted = sorted(set(groups))
         if not wanted:
@@ -119,10 +162,12 @@ class KafkaCluster:
         futures = self._admin.describe_consumer_groups(wanted, request_timeout=_SECONDS)
         return {group: _group_facts(group, future) for group, future in futures.items()}
 
+    @_asking
     def delete_group(self, group: str) -> None:
         [future] = self._admin.delete_consumer_groups([group], request_timeout=_SECONDS).values()
         _result(f"deleting group {group}", future, absent=(KafkaError.GROUP_ID_NOT_FOUND,))
 
+    @_asking
     def set_offsets(self, group: str, topics: Iterable[str], start_at: StartAt) -> dict[str, int]:
         places = self._places(topics)
         if not places:
@@ -139,6 +184,7 @@ class KafkaCluster:
                 raise _error(partition.error, f"setting the offset of {partition.topic}-{partition.partition}")
         return {name: sum(place.topic == name for place in places) for name in {place.topic for place in places}}
 
+    @_asking
     def committed(self, group: str, topics: Iterable[str]) -> dict[str, int]:
         places = self._places(topics)
         if not places:
@@ -187,7 +233,7 @@ def _result(doing: str, future: Future[Any], absent: tuple[int, ...] = ()) -> An
             return None
         raise _error(error.args[0], doing) from error
     except TimeoutError as error:
-        raise TransientError(f"{doing}: the cluster does not answer") from error
+        raise SilentClusterError(f"{doing}: the cluster does not answer", hint="is it up?") from error
 
 
 def _error(error: KafkaError, doing: str) -> FleetError:
@@ -195,4 +241,5 @@ def _error(error: KafkaError, doing: str) -> FleetError:
         return ConflictError(f"{doing} was refused: the group has members", hint="stop all its workers first")
     if error.code() in _REFUSED:
         return InvalidRequestError(f"{doing} was refused: {error.str()}", hint="ask who runs the cluster")
-    return TransientError(f"{doing}: {error.str()}", hint="is the cluster up?", retry_after=2.0)
+    kind = SilentClusterError if error.code() in _SILENT else TransientError
+    return kind(f"{doing}: {error.str()}", hint="is the cluster up?", retry_after=2.0)

@@ -15,8 +15,7 @@ from streamfleet_platform.errors import ConflictError, TransientError
 from streamfleet_platform.model.operation import OperationKind, OperationState
 from streamfleet_platform.model.phase import Phase
 from streamfleet_platform.operations.cluster import StartAt
-from streamfleet_platform.operations.deploy import remember_revision
-from streamfleet_platform.operations.gates import started_gate
+from streamfleet_platform.operations.gates import remember_revision, started_gate
 from streamfleet_platform.operations.slots import drain_slot, known_slots, start_slot, stop_slot
 from streamfleet_platform.operations.steps import (
     Act,

@@ -1,11 +1,13 @@
 """Scale: another number of slots. Slots are added, warm up, and are probed until tasks have moved; or drained and removed.
 
 The number is written down first: a worker that dies while the app scales is started again, or not, by the new number. Slots that
-are removed are those of the highest ordinals, so that what stays keeps its identity.
+are removed are those of the highest ordinals, so that what stays keeps its identity. Where new slots do not come up, or somebody
+calls it off, they are taken away again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from streamfleet_platform.errors import TransientError
@@ -41,7 +43,13 @@ def write_number(work: Work) -> Done:
     wanted = int(work.params["slots"])
     before = work.app.slots
     work.change_app(slots=wanted)
-    return Done(f"from {before} to {wanted}", {"before": work.operation.result.get("before", before), "slots": wanted})
+    return Done(f"from {before} to {wanted}", {"slots": wanted})
+
+
+def write_number_back(work: Work) -> Done:
+    before = int(work.params["before"])
+    work.change_app(slots=before)
+    return Done(f"back to {before}", {"slots": before})
 
 
 def warm_up(work: Work) -> Outcome:
@@ -87,6 +95,7 @@ class Scale(OperationType):
         "drain-slot": drain_slot,
         "remove-slot": remove_slot,
         "wait-until-well": started_gate,
+        "write-number-back": write_number_back,
     }
 
     def plan(self, work: Work) -> list[PlannedStep]:
@@ -96,11 +105,28 @@ class Scale(OperationType):
             return [PlannedStep("write-number")]
         there = known_slots(work)
         new = [slot for slot in range(wanted) if slot not in there]
-        gone = [slot for slot in reversed(there) if slot >= wanted]
         return [
             PlannedStep("write-number"),
             *per_slot("start-slot", new),
             *([PlannedStep("warm-up")] if new else []),
-            *(step for slot in gone for step in (PlannedStep("drain-slot", slot), PlannedStep("remove-slot", slot))),
+            *_without(there, wanted),
             PlannedStep("wait-until-well"),
         ]
+
+    def back(self, work: Work, why: str) -> list[PlannedStep] | None:
+        """Only out of growing: a slot that was drained has given its tasks away."""
+        before, wanted = work.params.get("before"), int(work.params["slots"])
+        if before is None or int(before) >= wanted:
+            return None
+        if work.app.desired == "stopped":
+            return [PlannedStep("write-number-back")]
+        return [
+            PlannedStep("write-number-back"),
+            *_without(known_slots(work), int(before)),
+            PlannedStep("wait-until-well"),
+        ]
+
+
+def _without(there: Sequence[int], wanted: int) -> list[PlannedStep]:
+    gone = [slot for slot in reversed(there) if slot >= wanted]
+    return [step for slot in gone for step in (PlannedStep("drain-slot", slot), PlannedStep("remove-slot", slot))]

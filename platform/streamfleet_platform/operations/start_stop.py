@@ -56,6 +56,10 @@ class Start(OperationType):
             *([PlannedStep("note-adopted")] if waits_for_adoption(work) else []),
         ]
 
+    def undo(self, work: Work) -> list[PlannedStep] | None:
+        """While it still waits for its cluster. What runs is ended by a stop."""
+        return [] if work.step.name in ("check-cluster", "create-topics") else None
+
 
 class Stop(OperationType):
     kind = OperationKind.STOP

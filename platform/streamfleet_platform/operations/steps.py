@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from sqlalchemy.orm import Session
+
 from streamfleet_platform.errors import PermanentError
 from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.model.phase import Phase
@@ -27,6 +29,13 @@ class Done:
     detail: str = ""
     result: Mapping[str, Any] = field(default_factory=dict)
     """Added to the operation's result."""
+
+
+@dataclass(frozen=True)
+class Final(Done):
+    """Done, and the operation is over: in one transaction with `write`. For a step after which there is no app left."""
+
+    write: Callable[[Session], None] = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,10 @@ class OperationType:
     def back(self, work: Work, why: str) -> list[PlannedStep] | None:
         """How to undo what was done when a step has failed; None: leave it to a person."""
         return None
+
+    def undo(self, work: Work) -> list[PlannedStep] | None:
+        """The same when somebody has called it off; None: it cannot be undone, or not any more."""
+        return self.back(work, "called off")
 
 
 def per_slot(act: str, slots: Iterable[int]) -> list[PlannedStep]:

@@ -4,6 +4,7 @@
     rolling          one slot at a time, each behind the gate; slots without active stateful tasks first, the group's leader last
     restart          stop all, start all: two versions cannot share the group's plan
     new state        only where somebody accepted the loss: as a reset
+    first start      no worker was ever started: as a deployment
 
 A gate that fails brings back what ran before, unless the definition says to leave it, or its state is gone.
 """
@@ -15,8 +16,7 @@ from typing import ClassVar
 
 from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.model.phase import Phase
-from streamfleet_platform.operations.deploy import remember_revision
-from streamfleet_platform.operations.gates import started_gate, upgraded_gate
+from streamfleet_platform.operations.gates import remember_revision, started_gate, upgraded_gate
 from streamfleet_platform.operations.reset import RESET_ACTS, reset_steps
 from streamfleet_platform.operations.slots import known_slots, replace_slot, restore_slot, stop_slot
 from streamfleet_platform.operations.steps import Acts, Done, OperationType, PlannedStep, StepFailedError, per_slot
@@ -78,13 +78,15 @@ class Upgrade(OperationType):
     def plan(self, work: Work) -> list[PlannedStep]:
         old, new = work.revision(str(work.params["from"])), work.target()
         there = known_slots(work)
-        if not there or work.app.desired == "stopped":
-            return [PlannedStep("create-topics"), PlannedStep("switch"), PlannedStep("remember-revision")]
-        if same_workers(work, old, new):
-            return [PlannedStep("switch"), PlannedStep("remember-revision")]
         verdict = self._verdict(work, diff_locks(old.lock, new.lock))
         if verdict >= Verdict.MIGRATE:
             return reset_steps(work)
+        if work.app.desired == "stopped":
+            return [PlannedStep("create-topics"), PlannedStep("switch"), PlannedStep("remember-revision")]
+        if not there:
+            return _first_start(work)
+        if same_workers(work, old, new):
+            return [PlannedStep("switch"), PlannedStep("remember-revision")]
         if verdict is Verdict.RESTART:
             return [
                 PlannedStep("create-topics"),
@@ -113,11 +115,28 @@ class Upgrade(OperationType):
         return diff.verdict
 
     def back(self, work: Work, why: str) -> list[PlannedStep] | None:
-        with_reset = any(act in ("delete-offsets", "delete-topics") for act in _planned(work))
-        if with_reset or work.target().spec.rollout.on_gate_fail == "pause":
-            return None
+        return None if work.target().spec.rollout.on_gate_fail == "pause" else self.undo(work)
+
+    def undo(self, work: Work) -> list[PlannedStep] | None:
+        planned = _planned(work)
+        if "check-cluster" in planned:  # as a reset, or a first start: there is nothing yet to undo, or no way back
+            return [] if work.step.name == "check-cluster" else None
+        if work.app.desired == "stopped":
+            return [PlannedStep("switch-back")]
         there = known_slots(work)
         back = per_slot("restore-slot", there)
-        if "replace-slot" not in _planned(work):  # all were stopped: both versions at once are not possible
+        if "replace-slot" not in planned:  # all were stopped: both versions at once are not possible
             back = [*per_slot("stop-slot", there), *back]
         return [PlannedStep("switch-back"), *back, PlannedStep("wait-until-back")]
+
+
+def _first_start(work: Work) -> list[PlannedStep]:
+    """Its deployment came to no worker: this revision may be the cure."""
+    return [
+        PlannedStep("check-cluster"),
+        PlannedStep("create-topics"),
+        PlannedStep("switch"),
+        *per_slot("start-slot", range(work.app.slots)),
+        PlannedStep("wait-until-well"),
+        PlannedStep("remember-revision"),
+    ]

@@ -7,7 +7,9 @@ never keeps the others from their turn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -45,31 +47,47 @@ class Reconciler:
         self._observer = observer
         self._recorder = Recorder(world, types)
         self._fleet: tuple[int, FleetDefinition | None] = (-1, None)
+        self._told: frozenset[tuple[str, str, str]] = frozenset()
 
     def pass_once(self, leadership: Leadership) -> bool:
         """Whether an operation is under way, so that the next pass should come soon."""
         recorded = self._read()
         if not recorded.apps:
             return False
-        revisions = self._revisions(recorded)
-        seen = self._look(recorded, revisions)
         written, starts = Written(), MAX_STARTS
+        revisions = self._revisions(recorded)
+        recorded = replace(recorded, apps=[app for app in recorded.apps if app.revision in revisions[app.name]])
+        seen = self._look(recorded, revisions)
         for app in recorded.apps:
             operation = recorded.operations.get(app.name)
-            try:
+            with self._apart(app, written):
                 if operation is not None:
                     self._journal.advance(leadership, operation, app, seen[app.name])
                 else:
                     starts -= self._correct(leadership, app, recorded, revisions, seen[app.name], written, starts)
-            except (NotLeaderError, StaleError):
-                raise
-            except Exception as error:
-                log.warning("app could not be reconciled", app=app.name, error=str(error))
-                written.events.append((app.name, "trouble", str(error)))
         self._share_restores(recorded, revisions, seen)
+        written.events = self._news(written.events)
         self._recorder.conclude(recorded, revisions, seen, written)
         self._recorder.write(leadership, written)
         return any(operation.state != OperationState.ASKING for operation in recorded.operations.values())
+
+    @contextmanager
+    def _apart(self, app: App, written: Written) -> Iterator[None]:
+        """What goes wrong within is that app's trouble alone, unless it is our leadership."""
+        try:
+            yield
+        except (NotLeaderError, StaleError):
+            raise
+        except Exception as error:
+            log.warning("app could not be reconciled", app=app.name, error=str(error))
+            written.troubles[app.name] = str(error)
+            written.events.append((app.name, "trouble", str(error)))
+
+    def _news(self, events: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+        """What every pass meets again is told once: the log is never shortened."""
+        news = [event for event in events if event not in self._told]
+        self._told = frozenset(events)
+        return news
 
     def _read(self) -> Recorded:
         with self._world.database.read() as session:
@@ -97,9 +115,24 @@ class Reconciler:
         keys = {(app.name, app.revision) for app in recorded.apps}
         keys |= {(row.app, row.revision) for rows in recorded.workers.values() for row in rows}
         found: dict[str, dict[str, AppRevision]] = {app.name: {} for app in recorded.apps}
-        for (app, revision), value in self._world.revisions.load(sorted(keys)).items():
+        for (app, revision), value in self._readable(sorted(keys)).items():
             found.setdefault(app, {})[revision] = value
         return found
+
+    def _readable(self, keys: list[tuple[str, str]]) -> dict[tuple[str, str], AppRevision]:
+        """A row that this version cannot read, of one app, is left out; the others are not kept waiting for it."""
+        try:
+            return self._world.revisions.load(keys)
+        except TransientError:
+            raise
+        except Exception:
+            found: dict[tuple[str, str], AppRevision] = {}
+            for key in keys:
+                try:
+                    found |= self._world.revisions.load([key])
+                except Exception as error:
+                    log.warning("revision cannot be read", app=key[0], revision=key[1], error=str(error))
+            return found
 
     def _look(self, recorded: Recorded, revisions: Revisions) -> dict[str, AppSeen]:
         workers: dict[str, list[WorkerState]] = {}
@@ -131,6 +164,7 @@ class Reconciler:
         starts: int,
     ) -> int:
         rows = recorded.workers.get(app.name, [])
+        rows = [row for row in rows if row.revision in revisions[app.name]]
         specs = {
             row.slot: spec_of(self._world, revisions[app.name][row.revision], row.slot, app.epochs) for row in rows
         }
@@ -140,8 +174,10 @@ class Reconciler:
                 if started >= starts:
                     continue
                 started += 1
-            self._carry_out(leadership, app, correction, seen, specs)
-            written.events.append((app.name, "drift", f"{correction.what} slot {correction.slot}: {correction.why}"))
+            with self._apart(app, written):  # one slot that cannot start keeps no other from it
+                self._carry_out(leadership, app, correction, seen, specs)
+                told = f"{correction.what} slot {correction.slot}: {correction.why}"
+                written.events.append((app.name, "drift", told))
         return started
 
     def _carry_out(

@@ -72,6 +72,8 @@ class Written:
     scaling: list[ScalingRecord] = field(default_factory=list)
     events: list[tuple[str, str, str]] = field(default_factory=list)
     """App, kind and message."""
+    troubles: dict[str, str] = field(default_factory=dict)
+    """By app: what kept the pass from doing its part for it."""
 
 
 class Recorder:
@@ -96,16 +98,21 @@ class Recorder:
             sight = seen[app.name]
             revision = revisions[app.name].get(row.revision) or self._world.revisions.get(row.name, row.revision)
             ailments = self._ailments(row, sight, after, revision)
-            phase, reason = phase_of(self._situation(row, sight, after, ailments))
-            if phase != row.phase and not may_move(Phase(row.phase), phase):
-                log.error("phase cannot move so", app=app.name, old=row.phase, new=phase.value)
-                phase, reason = Phase(row.phase), row.reason
-            changed = self._summed_up(row, phase, reason, sight, recorded, revisions[app.name], now, written)
+            phase, reason = self._phase(row, self._situation(row, sight, after, ailments), written)
+            changed = self._summed_up(row, phase, reason, sight, recorded, after, revisions[app.name], now, written)
             if ailments.spent_budget is not None and row.quarantine is None:
                 changed["quarantine"] = ailments.spent_budget
                 written.events.append((row.name, "quarantine", f"paused: {ailments.spent_budget}"))
             written.apps.append(changed)
             self._decide(row, revision, sight, recorded, now, written)
+
+    def _phase(self, app: App, now: Situation, written: Written) -> tuple[Phase, str]:
+        phase, reason = phase_of(now)
+        if phase != app.phase and not may_move(Phase(app.phase), phase):
+            log.error("phase cannot move so", app=app.name, old=app.phase, new=phase.value)
+            return Phase(app.phase), app.reason
+        trouble = written.troubles.get(app.name)
+        return phase, "; ".join(filter(None, (reason, trouble)))
 
     def _ailments(self, app: App, seen: AppSeen, after: _After, revision: AppRevision) -> Ailments:
         is_left_alone = (
@@ -148,6 +155,7 @@ class Recorder:
         reason: str,
         seen: AppSeen,
         recorded: Recorded,
+        after: _After,
         revisions: Mapping[str, AppRevision],
         now: datetime,
         written: Written,
@@ -155,7 +163,7 @@ class Recorder:
         is_new = phase != app.phase
         if is_new:
             written.phases.append({"app": app.name, "phase": phase.value, "since": now, "reason": reason})
-        rows = recorded.workers.get(app.name, [])
+        rows = after.workers.get(app.name, [])  # some may have gone in this pass
         drift = differences(app, rows, seen, revisions, recorded.topics.get(app.name, ()))
         probe = probe_decision(app.name, seen, app.observed.get("probe"), now)
         observed = {

@@ -57,9 +57,9 @@ def put_revision(session: Session, revision: Revision) -> None:
         session.add(revision)
 
 
-def code_ids(session: Session) -> set[str]:
-    """Code that some revision still names."""
-    return set(session.scalars(select(col(Revision.code_id)).distinct()))
+def code_ids(session: Session, *, but_of: str) -> set[str]:
+    """Code that some revision of another app names."""
+    return set(session.scalars(select(col(Revision.code_id)).where(col(Revision.app) != but_of).distinct()))
 
 
 def workers_of(session: Session, app: str) -> Sequence[Worker]:

@@ -42,6 +42,7 @@ class Leases:
     def __init__(self, database: Database, clock: Callable[[], datetime], seconds: float = 15.0) -> None:
         self._database = database
         self._clock = clock
+        self.seconds = seconds
         self._for = timedelta(seconds=seconds)
 
     def acquire(self, holder: str) -> Leadership | None:
@@ -63,6 +64,21 @@ class Leases:
             return Leadership(holder, row.token)
 
         return self._database.write(change)
+
+    def renew(self, leadership: Leadership) -> None:
+        """Keep it for longer, if it is still ours: a pass may take its time. Who has lost it is told at the next write."""
+
+        def change(session: Session) -> None:
+            row = session.scalar(select(Lease).where(Lease.name == NAME).with_for_update())  # type: ignore[arg-type]
+            now = self._clock()
+            if (
+                row is not None
+                and (row.holder, row.token) == (leadership.holder, leadership.token)
+                and row.expires_at > now
+            ):
+                row.expires_at = now + self._for
+
+        self._database.write(change)
 
     def release(self, leadership: Leadership) -> None:
         """Let the next one in at once. Harmless where it is no longer ours."""

@@ -30,6 +30,11 @@ from streamfleet_platform.server.resetting import Resetting
 
 log = structlog.get_logger(__name__)
 
+UNDOABLE = frozenset(
+    {OperationKind.DEPLOY, OperationKind.SCALE, OperationKind.UPGRADE, OperationKind.START, OperationKind.RETIRE}
+)
+"""Operations that can be called off while they run."""
+
 
 class Changing:
     def __init__(
@@ -142,6 +147,7 @@ class Changing:
             raise ConflictError(f"app {app.name} is being retired", hint="cancel that first")
         if kind is OperationKind.SCALE:
             self._check_scale(app, params)
+            return OperationState.PLANNED, {**params, "before": app.slots}
         if kind in (OperationKind.RESET, OperationKind.RETIRE) and params.get("confirm") != app.name:
             raise ConfirmationError(f"{kind.value} of {app.name} was not confirmed", hint="say the app's name")
         if kind is OperationKind.RESET:
@@ -196,15 +202,15 @@ class Changing:
         return self._database.write(change)
 
     def cancel(self, operation_id: str, *, actor: str) -> views.OperationView:
-        """One that has not begun, or a retirement within its window."""
+        """One that has not begun; or one under way, where its kind can be undone: the loop takes it back, or it is too late."""
 
         def change(session: Session) -> views.OperationView:
             row = journal.get(session, operation_id)
             told = f"{row.kind} cancelled"
-            if row.state == OperationState.RUNNING and row.kind == OperationKind.RETIRE:
+            if row.state == OperationState.RUNNING and row.kind in UNDOABLE and not row.is_rolling_back:
                 row.params = {**row.params, "cancelled_by": actor}
                 row.version += 1
-                told = "retirement is to be undone"
+                told = f"{row.kind} is to be undone"
             elif row.state in (OperationState.PLANNED, OperationState.ASKING):
                 row = journal.move(session, row, OperationState.CANCELLED, self._clock())
             else:

@@ -1,7 +1,8 @@
 """Holds the lease and makes pass after pass, in a thread of its own. Made by process.py, and by tests.
 
-Without the lease it only tries to get it: another server acts. Whatever goes wrong in a pass is logged, and the next one comes;
-workers never notice whether anybody reconciles.
+Without the lease it only tries to get it: another server acts. While a pass takes long (a broker that does not answer) a second
+thread keeps the lease, up to a bound: a pass that hangs for good gives it up. Whatever goes wrong in a pass is logged, and the next
+one comes; workers never notice whether anybody reconciles.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from streamfleet_platform.reconcile.reconciler import Reconciler
 from streamfleet_platform.registry.lease import Leadership, Leases, NotLeaderError
 
 log = structlog.get_logger(__name__)
+
+LONGEST_PASS_SECONDS = 600.0
 
 
 class Loop:
@@ -33,6 +36,8 @@ class Loop:
         self._ended = threading.Event()
         self._leadership: Leadership | None = None
         self._thread = threading.Thread(target=self._run, name="reconcile", daemon=True)
+        self._keeping = threading.Thread(target=self._keep_lease, name="lease", daemon=True)
+        self._pass_began: float | None = None
         self.passes = 0
         self.last_pass_seconds = 0.0
 
@@ -42,6 +47,7 @@ class Loop:
 
     def start(self) -> None:
         self._thread.start()
+        self._keeping.start()
 
     def wake(self) -> None:
         """Something was asked for: do not wait for the next turn."""
@@ -74,7 +80,7 @@ class Loop:
                 return self._idle
             if former is None:
                 log.info("leads", holder=self._holder, token=self._leadership.token)
-            began = time.monotonic()
+            self._pass_began = began = time.monotonic()
             is_busy = self._reconciler.pass_once(self._leadership)
             self.last_pass_seconds = time.monotonic() - began
             self.passes += 1
@@ -88,4 +94,20 @@ class Loop:
         except Exception:
             log.exception("pass failed")
             return self._idle
+        finally:
+            self._pass_began = None
         return self._busy if is_busy else self._idle
+
+    def _keep_lease(self) -> None:
+        while not self._ended.wait(self._leases.seconds / 3):
+            self.keep_lease()
+
+    def keep_lease(self) -> None:
+        """Between passes there is nothing to keep: the next one begins with it."""
+        began, leadership = self._pass_began, self._leadership
+        if began is None or leadership is None or time.monotonic() - began > LONGEST_PASS_SECONDS:
+            return
+        try:
+            self._leases.renew(leadership)
+        except FleetError as error:
+            log.warning("lease could not be kept", error=str(error))

@@ -45,6 +45,7 @@ from streamfleet_platform.runtime.secrets import SecretSource
 from streamfleet_platform.runtime.specification import REFERENCE
 from streamfleet_platform.server.failpoints import failpoint_of
 from streamfleet_platform.server.fleet import Fleet
+from streamfleet_platform.server.logs import configure_logs, known_secrets
 from streamfleet_platform.server.loop import Loop
 from streamfleet_platform.server.settings import ServerSettings
 
@@ -125,6 +126,7 @@ class Server:
 def real_outside(settings: ServerSettings, clock: Clock = utc_now) -> Outside:
     """Processes of this machine, and Kafka."""
     variables = _secret_variables(settings)
+    configure_logs(known_secrets(os.environ, variables, settings.secrets))
     secret_source = SecretSource(os.environ, variables, settings.secrets)
     runtime = LocalRuntime(
         LocalSettings(settings.workers, secret_directory=settings.secrets, secret_variables=tuple(variables))
@@ -174,6 +176,7 @@ class Clusters:
 
 def run_server(settings: ServerSettings) -> None:
     """Until a signal. Workers are left as they are."""
+    configure_logs()
     server = Server(settings, real_outside(settings), failpoint=failpoint_of(os.environ))
     app = create_app(server.fleet, TokenFile(settings.token_file), hosts=settings.hosts)
     server.loop.start()

@@ -4,7 +4,9 @@ move. `Lab` outlives its servers, as the world does: kill one, start the next on
 
 from __future__ import annotations
 
+import copy
 import json
+import shutil
 import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -250,6 +252,18 @@ class Lab:
         assert self.run(operation.id).state == "succeeded"
         self.step()
         return self
+
+    def copied(self, path):
+        """The same world once more, without a server: what was prepared once can be gone on with many times."""
+        other = Lab(path)
+        shutil.copytree(self.source, other.source, dirs_exist_ok=True)
+        shutil.copytree(self.settings.data, other.settings.data)
+        other.clock.now, other.observer.sick = self.clock.now, set(self.observer.sick)
+        other.cluster.there, other.cluster.groups = dict(self.cluster.there), set(self.cluster.groups)
+        kept = {name: copy.copy(value) for name, value in vars(self.runtime).items() if name != "_lock"}
+        vars(other.runtime).update(kept)
+        other.doors.drained = set(self.doors.drained)
+        return other
 
     def pids(self):
         return {worker.slot: worker.pid for worker in self.runtime.list("one") if worker.is_alive}

@@ -1,0 +1,54 @@
+"""The end of an app's things: group, internal topics, local state, rows, code that nobody else uses. By retire.py, and by deploy.py
+where a first start is called off. Output topics stay: others read them.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+
+from streamfleet_platform.operations.reset import delete_offsets, fence, wait_for_empty_group
+from streamfleet_platform.operations.slots import drain_slot, remove_slot, stop_slot
+from streamfleet_platform.operations.steps import Act, Final, PlannedStep, per_slot
+from streamfleet_platform.operations.topics import delete_topics
+from streamfleet_platform.operations.work import Work
+from streamfleet_platform.registry import apps
+
+
+def stopping_steps(slots: Sequence[int]) -> list[PlannedStep]:
+    return [*per_slot("drain-slot", slots), *per_slot("stop-slot", slots)]
+
+
+def removal_steps(slots: Sequence[int]) -> list[PlannedStep]:
+    """Of an app whose slots are stopped. The group is deleted only where one of them may have been in it."""
+    group = [PlannedStep("wait-for-empty-group"), PlannedStep("delete-offsets")] if slots else []
+    return [
+        PlannedStep("fence"),
+        *group,
+        PlannedStep("delete-topics"),
+        *per_slot("remove-slot", slots),
+        PlannedStep("forget-app"),
+    ]
+
+
+def forget_app(work: Work) -> Final:
+    """Code that no revision of another app names, then its rows. Its events and operations stay."""
+    name = work.app.name
+    with work.world.database.read() as session:
+        used = apps.code_ids(session, but_of=name)
+    for directory in work.world.code.glob("sha256-*"):
+        if directory.name not in used:
+            shutil.rmtree(directory, ignore_errors=True)
+    return Final("forgotten", write=lambda session: apps.drop_app(session, name))
+
+
+REMOVAL_ACTS: dict[str, Act] = {
+    "drain-slot": drain_slot,
+    "stop-slot": stop_slot,
+    "fence": fence,
+    "wait-for-empty-group": wait_for_empty_group,
+    "delete-offsets": delete_offsets,
+    "delete-topics": delete_topics,
+    "remove-slot": remove_slot,
+    "forget-app": forget_app,
+}
