@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from streamfleet_jobs.audit.findings import Finding, Severity, size
+from streamfleet_jobs.audit.findings import Finding, Severity, counted, size
 from streamfleet_jobs.audit.first_dirty import FirstDirty
 from streamfleet_jobs.audit.log_facts import LogFacts
 from streamfleet_jobs.audit.spec import AuditSpec
@@ -82,7 +82,7 @@ def _tombstones(spec: AuditSpec, facts: StoreFacts, number: int) -> Iterator[Fin
         facts,
         "overdue_tombstones",
         severity,
-        f"{overdue:,} tombstones are past their delete horizon ({why})",
+        f"{counted(overdue, 'tombstone is past its', 'tombstones are past their')} delete horizon ({why})",
         advice,
         partition=number,
         overdue=overdue,

@@ -16,7 +16,7 @@ import msgspec
 
 from streamfleet_jobs.audit.doors import DoorDigest, ask
 from streamfleet_jobs.audit.engine import AuditEngine, Moment
-from streamfleet_jobs.audit.findings import Finding, key_name
+from streamfleet_jobs.audit.findings import Finding, counted, key_name
 from streamfleet_jobs.audit.spec import SUFFIXES, AuditSpec, StoreSpec
 from streamfleet_jobs.columns.binary import binary_values
 from streamfleet_jobs.columns.key_times import key_times
@@ -154,7 +154,7 @@ class Comparison:
             self._pin.name,
             "equivalence",
             "error",
-            f"{len(keys):,} keys of the store are not what its changelog says ({told})",
+            f"{counted(len(keys), 'key of the store is', 'keys of the store are')} not what its changelog says ({told})",
             "a restore would give the changelog's side: find the other writer of the topic, or restore the task from it",
             store=self._store.name,
             partition=number,

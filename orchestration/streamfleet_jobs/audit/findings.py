@@ -49,6 +49,11 @@ def key_name(key: bytes, *, clear: bool) -> str:
     return text if text.isprintable() else f"hex:{key.hex()}"
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """`1 key is`, `2 keys are`."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
 def size(count: float) -> str:
     """Bytes for people."""
     for unit in ("B", "KB", "MB", "GB"):

@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from streamfleet_jobs.audit.facts import FITS, PartitionFacts
-from streamfleet_jobs.audit.findings import Finding, key_name, size
+from streamfleet_jobs.audit.findings import Finding, counted, key_name, size
 from streamfleet_jobs.audit.spec import AuditSpec
 from streamfleet_jobs.audit.store_facts import StoreFacts, store_finding
 
@@ -34,7 +34,7 @@ def key_findings(spec: AuditSpec, facts: StoreFacts) -> Iterator[Finding]:
 def _null_keys(spec: AuditSpec, facts: StoreFacts, number: int) -> Iterator[Finding]:
     keys = facts.keys.get(number)
     if keys is not None and keys.null_keys:
-        summary = f"{keys.null_keys:,} records have no key: no store could have written them"
+        summary = f"{counted(keys.null_keys, 'record has', 'records have')} no key: no store could have written them"
         advice = "find the other writer of this topic, by its ACLs"
         yield store_finding(
             spec, facts, "null_keys", "error", summary, advice, partition=number, records=keys.null_keys
@@ -81,12 +81,13 @@ def _misplaced(spec: AuditSpec, facts: StoreFacts, number: int, found: Partition
     named = [key_name(key, clear=spec.clear_keys) for key in found.misplaced_keys]
     told = "" if other is None else f"; they are where {other} puts them"
     more = "" if found.misplaced == len(named) else ", ..."
+    belong = counted(found.misplaced, "key belongs", "keys belong")
     return store_finding(
         spec,
         facts,
         "placement",
         "error",
-        f"{found.misplaced:,} keys belong to another partition by {wanted}{told}: {', '.join(named)}{more}",
+        f"{belong} to another partition by {wanted}{told}: {', '.join(named)}{more}",
         "find who wrote them: another producer, or an app with another number of partitions",
         partition=number,
         misplaced=found.misplaced,

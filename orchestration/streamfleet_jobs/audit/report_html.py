@@ -84,7 +84,7 @@ def _store(result: AuditResult, store: Row) -> str:
         f'<header class="store"><h2>{escape(store["name"])}</h2>{_badge(store["verdict"])}'
         f'<span class="soft">{escape(store["kind"])} · {escape(store["topic"])} · {len(rows)} partitions</span></header>'
     )
-    pictures = f"{_shares(counted)}{_restore(store)}{_map(rows)}{_profiles(counted)}{_hot(counted)}"
+    pictures = f"{_shares(counted)}{_restore(store, result.summary)}{_map(rows)}{_profiles(counted)}{_hot(counted)}"
     return f"<section>{head}{_numbers(store)}{pictures}</section>"
 
 
@@ -113,15 +113,15 @@ def _shares(rows: Sequence[Row]) -> str:
     return f"<h3>Records</h3>{stacked_bar(parts)}"
 
 
-def _restore(store: Row) -> str:
+def _restore(store: Row, summary: Row) -> str:
     now, compacted = store["restore_seconds"], store["restore_seconds_if_compacted"]
     if now is None:
-        why = "nothing was read" if store["records"] is None else "the spec has no measured rate"
-        return f"<h3>Restore</h3><p class='soft'>No estimate: {why}.</p>"
+        return "<h3>Restore</h3><p class='soft'>No estimate: nothing was read.</p>"
     bars = [("now", now, _duration(now))]
     if compacted is not None:
         bars.append(("if compacted", compacted, _duration(compacted)))
-    return f"<h3>Restore from nothing, at the measured rate</h3>{ranked_bars(bars)}"
+    rate = f"{summary['restore_records_per_second']:,.0f} records/s ({summary['restore_rate']})"
+    return f"<h3>Restore from nothing, one task after the other, at {rate}</h3>{ranked_bars(bars)}"
 
 
 def _duration(seconds: float) -> str:

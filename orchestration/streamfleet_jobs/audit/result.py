@@ -11,7 +11,7 @@ import msgspec
 from streamfleet_jobs.audit.equivalence import Outcome
 from streamfleet_jobs.audit.findings import Finding, Verdict, key_name, verdict_of
 from streamfleet_jobs.audit.first_dirty import FirstDirty
-from streamfleet_jobs.audit.spec import AuditSpec
+from streamfleet_jobs.audit.spec import ASSUMED_RESTORE_RATE, AuditSpec
 from streamfleet_jobs.audit.store_facts import StoreFacts
 from streamfleet_jobs.engines import EngineName
 
@@ -66,7 +66,8 @@ def result_of(
             "mode": spec.mode,
             "keys_in_clear": spec.clear_keys,
             "stores": [_store(spec, store) for store in judged],
-            "restore_records_per_second": spec.restore_records_per_second,
+            "restore_records_per_second": spec.restore_records_per_second or ASSUMED_RESTORE_RATE,
+            "restore_rate": "measured" if spec.restore_records_per_second else "assumed",
         },
     )
 
@@ -101,9 +102,8 @@ def _outcome(outcomes: dict[int, Outcome]) -> str:
     return next((word for word in ("differs", "unknown", "equal") if word in found), "not compared")
 
 
-def _estimate(spec: AuditSpec, records: int) -> float | None:
-    rate = spec.restore_records_per_second
-    return None if not rate else round(records / rate, 2)
+def _estimate(spec: AuditSpec, records: int) -> float:
+    return round(records / (spec.restore_records_per_second or ASSUMED_RESTORE_RATE), 2)
 
 
 def _rows(spec: AuditSpec, judged: Judged) -> list[dict[str, Any]]:

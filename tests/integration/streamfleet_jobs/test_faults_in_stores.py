@@ -1,10 +1,12 @@
 """A running app whose changelogs are tampered with, and one whose are not."""
 
+import msgspec
 import pytest
 from confluent_kafka.admin import ResourceType
 from tests.audit_lab.running_app import PARTITIONS
 
 from streamfleet.partitioner import partition_for
+from streamfleet_jobs.audit.spark_engine import SparkEngine
 
 KEYS = 2000
 
@@ -21,7 +23,13 @@ def test_a_healthy_app_is_clean_while_it_runs(running_app, guarantee):
         assert {store["equivalence"] for store in result["summary"]["stores"]} == {"equal"}
 
 
-def test_each_planted_fault_is_found_and_only_those(running_app, lab):
+def with_configs(spec, name, configs):
+    """The spec, with what the settings of one store's topic should be."""
+    stores = (msgspec.structs.replace(store, configs=configs) if store.name == name else store for store in spec.stores)
+    return msgspec.structs.replace(spec, stores=tuple(stores))
+
+
+def test_each_planted_fault_is_found_and_only_those(running_app, lab, spark):
     app = running_app()
     app.write((f"k{n}", f"text {n}") for n in range(KEYS))
     app.until_rows(KEYS)
@@ -34,16 +42,7 @@ def test_each_planted_fault_is_found_and_only_those(running_app, lab):
     app.write((f"later{n}", "x") for n in range(20))  # the stores' commits move past what was planted
     app.until_rows(KEYS + 20)
     configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.5"}
-    spec = app.spec()
-    stores = tuple(
-        type(store)(**{f: getattr(store, f) for f in store.__struct_fields__} | {"configs": configs})
-        if store.name == "last"
-        else store
-        for store in spec.stores
-    )
-    import msgspec
-
-    result = app.audit(msgspec.structs.replace(spec, stores=stores))
+    result = app.audit(with_configs(app.spec(), "last", configs))
     found = {name: [] for name in ("changed", "missing_in_store", "missing_in_changelog")}
     for finding in result["findings"]:
         for name, keys in found.items():
@@ -55,14 +54,17 @@ def test_each_planted_fault_is_found_and_only_those(running_app, lab):
     }
     rules = sorted((f["rule"], f["store"]) for f in result["findings"])
     differing = len({f["partition"] for f in result["findings"] if f["rule"] == "equivalence"})
-    assert rules == sorted([("equivalence", "last")] * differing + [("placement", "last"), ("config_drift", "last")]), (
-        result["findings"]
-    )
+    assert rules == sorted([("equivalence", "last")] * differing + [("placement", "last"), ("config_drift", "last")])
     (placement,) = (f for f in result["findings"] if f["rule"] == "placement")
     assert placement["evidence"]["keys"] == ["stray"] and placement["partition"] == 1 - here(stray)
     (drift,) = (f for f in result["findings"] if f["rule"] == "config_drift")
     assert drift["evidence"] == {"config": "min.cleanable.dirty.ratio", "expected": "0.5", "found": "0.7"}
     assert result["verdict"] == "errors"
+
+    spec = with_configs(app.spec(), "last", configs)
+    on_spark = app.audit(spec, SparkEngine(spec, spark, lambda _: None))
+    for part in ("verdict", "findings", "partitions"):
+        assert on_spark[part] == result[part]
 
 
 def test_a_store_that_nobody_shows_is_unknown_not_clean(running_app):
