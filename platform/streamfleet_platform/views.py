@@ -222,6 +222,8 @@ class AppChange(View):
     downstream: tuple[str, ...] = ()
     blocked: str | None = None
     """Why apply will not do it, and what to do instead."""
+    can_accept: bool = False
+    """What blocks it is the loss of state alone: apply does it for apps named in `accept_lost_state`."""
 
 
 class PlanView(View):

@@ -14,10 +14,10 @@ from streamfleet_platform.definitions.yaml_nodes import plain
 from streamfleet_platform.errors import ConflictError
 from streamfleet_platform.model.operation import OperationKind, OperationState
 from streamfleet_platform.model.phase import Phase
+from streamfleet_platform.reconcile.decisions import reset_intent
 from streamfleet_platform.reconcile.planner import Planned
 from streamfleet_platform.registry import apps, history, journal
 from streamfleet_platform.registry.tables import App, Operation, Revision
-from streamfleet_platform.topologies.verdicts import Verdict
 from streamfleet_platform.views import AppChange
 
 
@@ -53,6 +53,8 @@ class Applying:
         return taken, begun
 
     def _one(self, session: Session, change: AppChange) -> tuple[AppChange, Operation | None]:
+        if change.action == "none":
+            self._withdraw_reset(session, change.app)
         if change.action in ("none", "absent"):
             return change, None
         if change.blocked is not None and not self._is_accepted(change):
@@ -68,8 +70,7 @@ class Applying:
         return change.model_copy(update={"blocked": None}), operation
 
     def _is_accepted(self, change: AppChange) -> bool:
-        heavy = change.verdict in (Verdict.MIGRATE.name, Verdict.INCOMPATIBLE.name)
-        return heavy and change.app in self._accepted and change.app in self._planned.revisions
+        return change.can_accept and change.app in self._accepted
 
     def _accept(
         self, session: Session, change: AppChange, declared: DeclaredApp, revision: Revision
@@ -83,14 +84,30 @@ class Applying:
         before = apps.get_revision(session, change.app, row.revision)
         _describe(row, declared)
         if change.action == "reset":
+            if row.wanted_revision != revision.id:
+                self._withdraw_reset(session, row.name)
             row.wanted_generation, row.wanted_revision = declared.spec.generation, revision.id
             told = f"generation {declared.spec.generation} is wanted, the state is of generation {row.generation}"
             history.add_event(session, self._clock(), "reset-wanted", told, actor=self._actor, app=row.name)
             return None
+        self._withdraw_reset(session, row.name)
         row.quarantine = None  # what comes now may be the cure
         params = {"revision": revision.id, "from": row.revision, "accept_lost_state": change.app in self._accepted}
         kind = _kind_of(before.definition, declared)
         return self._begin(session, kind, change.app, params)
+
+    def _withdraw_reset(self, session: Session, app: str) -> None:
+        """Git wants no other generation any more: what was asked for because of it is not done."""
+        row = apps.get_app(session, app)
+        if row.wanted_generation == row.generation:
+            return
+        asked = journal.by_intent(session, reset_intent(row))
+        if asked is not None and asked.state in (OperationState.ASKING, OperationState.PLANNED):
+            withdrawn = f"{asked.intent_id}-withdrawn-{asked.id}"  # raised once more, it is an intent of its own
+            journal.move(session, asked, OperationState.CANCELLED, self._clock(), intent_id=withdrawn)
+        told = f"generation {row.wanted_generation} is no longer wanted"
+        row.wanted_generation, row.wanted_revision = row.generation, row.revision
+        history.add_event(session, self._clock(), "reset-withdrawn", told, actor=self._actor, app=app)
 
     def _begin(self, session: Session, kind: OperationKind, app: str, params: dict[str, Any]) -> Operation:
         intent = f"{self._intent_id}:{app}"

@@ -47,17 +47,26 @@ class Known:
 def change_of(
     app: DeclaredApp, lock: TopologyLock, known: Known | None, downstream: frozenset[str], *, is_same_code: bool
 ) -> AppChange:
-    application_id = app.spec.application_id
+    application_id, owner = app.spec.application_id, app.definition.metadata.owner
     if known is None:
         created = tuple(f"{application_id}-{topic}" for topic in sorted(lock.internal_topics))
-        return AppChange(app=app.name, action="create", topics_created=created, downstream=tuple(sorted(downstream)))
+        return AppChange(
+            app=app.name,
+            owner=owner,
+            action="create",
+            topics_created=created,
+            downstream=tuple(sorted(downstream)),
+        )
     diff = diff_locks(known.lock, lock)
     action = _action(app, known, diff, is_same_code=is_same_code)
     moved = _settings_changed(known, app)
     facts = _facts(known, app, downstream)
     lost = tuple(sorted(lock.stores)) if action == "reset" else diff.lost_state
+    refused = _refused(app, known)
+    loss = None if action == "reset" else _loss(diff)
     return AppChange(
         app=app.name,
+        owner=owner,
         action=action,
         verdict=diff.verdict.name,
         changes=(*map(str, diff.changes), *moved),
@@ -66,7 +75,8 @@ def change_of(
         topics_created=tuple(f"{application_id}-{topic}" for topic in diff.topics_created),
         topics_orphaned=tuple(f"{application_id}-{topic}" for topic in diff.topics_orphaned),
         downstream=tuple(sorted(downstream)),
-        blocked=_blocked(app, known, diff, action),
+        blocked=refused or loss,
+        can_accept=refused is None and loss is not None,
     )
 
 
@@ -86,7 +96,8 @@ def _settings_changed(known: Known, app: DeclaredApp) -> tuple[str, ...]:
     )
 
 
-def _blocked(app: DeclaredApp, known: Known, diff: LockDiff, action: Action) -> str | None:
+def _refused(app: DeclaredApp, known: Known) -> str | None:
+    """What no acceptance helps against."""
     row, spec = known.app, app.spec
     if row.desired == "retired":
         return "the app is being retired; cancel that first"
@@ -96,10 +107,14 @@ def _blocked(app: DeclaredApp, known: Known, diff: LockDiff, action: Action) -> 
         return f"its state is on cluster {row.cluster}; retire the app, and declare another one"
     if spec.generation < row.generation:
         return f"generation {spec.generation} is below {row.generation}: state does not come back; raise it"
-    if action != "reset" and diff.verdict >= Verdict.MIGRATE:
-        lost = ", ".join(diff.lost_state) or "its stores"
-        return f"{diff.verdict.name}: the state of {lost} would be lost; bootstrap it, raise the generation, or accept the loss"
     return None
+
+
+def _loss(diff: LockDiff) -> str | None:
+    if diff.verdict < Verdict.MIGRATE and not diff.lost_state:
+        return None
+    lost = ", ".join(diff.lost_state) or "its stores"
+    return f"{diff.verdict.name}: the state of {lost} would be lost; bootstrap it, raise the generation, or accept the loss"
 
 
 def _facts(known: Known, app: DeclaredApp, downstream: frozenset[str]) -> UpgradeFacts:

@@ -12,6 +12,7 @@ from typing import Any
 
 from streamfleet_platform.model.app_definition import AppSpec
 from streamfleet_platform.operations.seen import AppSeen
+from streamfleet_platform.registry.tables import App
 from streamfleet_platform.scaling.decision import Decision, decide
 from streamfleet_platform.scaling.measures import Bounds, Recommendation
 from streamfleet_platform.views import ProbeDecision, ScalingDecision
@@ -49,6 +50,11 @@ def scaling_decision(
         is_advice=decided.is_advice,
     )
     return view, _with(recommended, decided, now)
+
+
+def reset_intent(app: App) -> str:
+    """Of the reset that a raised generation asks for: the same as long as that is wanted."""
+    return f"reset-{app.name}-{app.generation}-{app.wanted_generation}"
 
 
 def _intent(

@@ -131,13 +131,13 @@ class _Planning:
         hash_ = hashlib.sha256(json.dumps([definition, cluster], sort_keys=True).encode()).hexdigest()
         is_same_code = known is not None and known.revision.code_id == self._code_id
         if known is not None and is_same_code and known.revision.definition_hash == hash_:
-            return AppChange(app=app.name, action="none"), None
+            return AppChange(app=app.name, owner=app.definition.metadata.owner, action="none"), None
         try:
             lock, picture = self._lock(app, known)
         except FleetError as error:
-            return _refused(app.name, known, str(error)), None
+            return _refused(app, known, str(error)), None
         if problems := declaration_problems(app, self._fleet.apps, lock):
-            return _refused(app.name, known, "\n".join(map(str, problems))), None
+            return _refused(app, known, "\n".join(map(str, problems))), None
         revision = self._planner.new_revision(
             app=app.name,
             id=self._revision_id,
@@ -176,5 +176,6 @@ class _Planning:
             raise CompileError(f"{path} has hash {written.hash}, the code gives {lock.hash}", hint=how)
 
 
-def _refused(app: str, known: Known | None, why: str) -> AppChange:
-    return AppChange(app=app, action="create" if known is None else "update", blocked=why)
+def _refused(app: DeclaredApp, known: Known | None, why: str) -> AppChange:
+    owner, action = app.definition.metadata.owner, "create" if known is None else "update"
+    return AppChange.model_validate({"app": app.name, "owner": owner, "action": action, "blocked": why})

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from streamfleet_platform import views
 from streamfleet_platform.model.operation import OperationKind, OperationState, StepState
 from streamfleet_platform.model.phase import Phase
-from streamfleet_platform.operations.topics import real_name
+from streamfleet_platform.operations.topics import real_name, real_names
 from streamfleet_platform.operations.work import AppRevision, Revisions
 from streamfleet_platform.registry import apps, audits, history, journal
 from streamfleet_platform.registry.database import Database
@@ -201,6 +201,7 @@ def _sub_topologies(revision: AppRevision) -> list[views.SubTopologyView]:
 def _stores(row: App, revision: AppRevision) -> list[views.StoreView]:
     lock = revision.lock
     sizes = row.observed.get("store_bytes") or {}
+    named = real_names(revision, row.epochs)
     found = []
     for name, store in sorted(lock.stores.items()):
         part = lock.part_of_store(name)
@@ -211,7 +212,7 @@ def _stores(row: App, revision: AppRevision) -> list[views.StoreView]:
             views.StoreView(
                 name=name,
                 kind=store["kind"],
-                changelog=None if changelog is None else real_name(row.application_id, lock, changelog),
+                changelog=None if changelog is None else named[changelog],
                 sub_topology=part["id"],
                 epoch=row.epochs.get(name, 0),
                 bytes=sizes.get(name),

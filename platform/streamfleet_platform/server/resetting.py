@@ -16,21 +16,18 @@ from sqlalchemy.orm import Session
 
 from streamfleet_platform import views
 from streamfleet_platform.errors import FleetError, StaleError
+from streamfleet_platform.model.app_policies import ResetProtection
 from streamfleet_platform.model.fleet_definition import Cluster as ClusterDefinition
 from streamfleet_platform.model.operation import OperationKind, OperationState
 from streamfleet_platform.operations.cluster import Cluster
 from streamfleet_platform.operations.topics import external_topics
 from streamfleet_platform.operations.work import Revisions
+from streamfleet_platform.reconcile.decisions import reset_intent
 from streamfleet_platform.registry import apps, journal
 from streamfleet_platform.registry.database import Database
 from streamfleet_platform.registry.tables import App, InternalTopic
 
 log = structlog.get_logger(__name__)
-
-
-def reset_intent(app: App) -> str:
-    """Of the reset that a raised generation asks for: the same as long as that is."""
-    return f"reset-{app.name}-{app.generation}-{app.wanted_generation}"
 
 
 class Resetting:
@@ -85,7 +82,7 @@ class Resetting:
         topics, slots = list(apps.topics_of(session, app.name)), len(apps.workers_of(session, app.name))
         if shown is not None and shown != _preview_id(app, topics, slots):
             raise StaleError("the preview is of another state of the app", hint="look at a new one, then decide")
-        protect = self._revisions.get(app.name, app.wanted_revision).spec.protect.reset
+        protect = self._protection(app)
         full: dict[str, Any] = {"input_topics": params.get("input_topics", "earliest")}
         is_from_git = intent_id == reset_intent(app)
         if app.wanted_generation > app.generation:
@@ -95,6 +92,11 @@ class Resetting:
             full["approvals"] = max(1, protect.approvals)
         return (OperationState.ASKING if asks else OperationState.PLANNED), full
 
+    def _protection(self, app: App) -> ResetProtection:
+        """Of the definition that the reset would bring."""
+        revision = app.wanted_revision if app.wanted_generation > app.generation else app.revision
+        return self._revisions.get(app.name, revision).spec.protect.reset
+
     def decisions(self) -> list[views.ResetDecision]:
         """Generations that were raised in Git."""
         with self._database.read() as session:
@@ -102,7 +104,6 @@ class Resetting:
             asked = {row.name: journal.by_intent(session, reset_intent(row)) for row in waiting}
         found = []
         for row in waiting:
-            protect = self._revisions.get(row.name, row.wanted_revision).spec.protect.reset
             operation = asked[row.name]
             found.append(
                 views.ResetDecision(
@@ -110,7 +111,7 @@ class Resetting:
                     intent_id=reset_intent(row),
                     from_generation=row.generation,
                     to_generation=row.wanted_generation,
-                    allowed=protect.from_git == "allow",
+                    allowed=self._protection(row).from_git == "allow",
                     operation=None
                     if operation is None
                     else views.OperationRef(

@@ -10,6 +10,7 @@ from streamfleet_platform.errors import (
     ConflictError,
     InvalidDefinitionError,
     NotFoundError,
+    PermanentError,
     StaleError,
     TransientError,
 )
@@ -194,6 +195,86 @@ def test_a_raised_generation_waits_for_a_person_unless_the_definition_allows_it(
     lab.fleet.approve(asked.id, actor="eve")
     assert lab.run(asked.id).state == "succeeded"
     assert lab.fleet.app("one").generation == 2 and lab.fleet.decisions().resets == ()
+
+
+def test_a_generation_that_git_takes_back_withdraws_its_reset(lab):
+    lab.deployed()
+    lab.declare(generation=2)
+    lab.apply()
+    [decision] = lab.fleet.decisions().resets
+    asked = lab.operate(OperationKind.RESET, intent_id=decision.intent_id, confirm="one")
+    lab.apply()  # the same once more: nothing is withdrawn
+    assert lab.fleet.operation(asked.id).state == "asking"
+    lab.declare(generation=1)
+    lab.apply()
+    assert lab.fleet.decisions().resets == () and lab.fleet.operation(asked.id).state == "cancelled"
+    lab.declare(generation=2)
+    lab.apply()
+    again = lab.operate(OperationKind.RESET, intent_id=decision.intent_id, confirm="one")
+    assert again.id != asked.id and again.state == "asking"
+
+
+def test_a_reset_is_protected_by_the_definition_that_holds_now(lab):
+    lab.deployed()
+    lab.declare(more="protect: {reset: {approvals: 1}}")
+    lab.run(lab.apply().operations[0].id)
+    assert lab.operate(OperationKind.RESET, confirm="one").state == "asking"
+
+
+def test_a_plan_says_whose_apps_it_changes_and_what_acceptance_helps_against(lab):
+    lab.deployed()
+    lab.declare(entry="lossy")
+    change = lab.fleet.plan(views.SourceRequest()).changes[0]
+    assert change.owner == "team-a" and change.can_accept
+    path = lab.source / "apps" / "one.yaml"
+    path.write_text(path.read_text().replace("applicationId: one", "applicationId: other"))
+    change = lab.fleet.plan(views.SourceRequest()).changes[0]
+    assert change.verdict == "INCOMPATIBLE" and not change.can_accept
+    [refused] = lab.apply(accept_lost_state=("one",)).plan.changes
+    assert "names its state" in refused.blocked and lab.fleet.app("one").application_id == "one"
+
+
+def test_what_goes_wrong_again_and_again_is_told_once_and_keeps_no_other_slot_from_its_turn(lab):
+    lab.deployed(min=2)
+    start = lab.runtime.start
+
+    def failing(spec, *, token):
+        if spec.slot == 0:
+            raise PermanentError("secret registry is not there", hint="set it for the server")
+        return start(spec, token=token)
+
+    lab.runtime.start = failing
+    lab.runtime.lose("one", 0)
+    lab.runtime.lose("one", 1)
+    for _ in range(5):
+        lab.step()
+    told = [event for event in lab.fleet.events("one", 0, 200) if event.kind == "trouble"]
+    assert len(told) == 1 and "secret registry" in told[0].message
+    app = lab.fleet.app("one")
+    assert app.slots_ready == 1, "the other slot was started"
+    assert app.phase == "starting" and "secret registry is not there" in app.reason
+    lab.runtime.start = start
+    lab.step()
+    lab.step()
+    assert lab.fleet.app("one").phase == "running"
+
+
+def test_a_pass_that_takes_long_keeps_its_lease(lab):
+    lab.deployed()
+    loop, observe = lab.server.loop, lab.observer.observe
+
+    def slow(apps):
+        for _ in range(3):
+            lab.clock.advance(10)
+            loop.keep_lease()
+        return observe(apps)
+
+    lab.observer.observe = slow
+    passes = loop.passes
+    lab.step()
+    assert loop.is_leader and loop.passes == passes + 1
+    with lab.world.database.read() as session:
+        assert session.execute(text("SELECT token FROM lease")).scalar() == 1
 
 
 def test_retire_leaves_nothing_and_can_be_undone_within_its_window(lab):
