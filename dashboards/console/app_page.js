@@ -1,8 +1,9 @@
 // One app: how it is, where its tasks are, how far restores are, what its topology looks like, what happened to it.
 
 import { get, getText } from "./api.js";
-import { ago, badge, bar, bytes, clock, count, el, plot, row, seconds, section, table, tile } from "./draw.js";
+import { ago, badge, bar, bytes, clock, count, el, perSecond, plot, row, seconds, section, since, table, tile } from "./draw.js";
 import { eventList } from "./events.js";
+import { inRows } from "./picture.js";
 
 const pictures = new Map(); // by topology hash: it changes with the topology only
 
@@ -14,7 +15,7 @@ export async function appPage(name) {
   const running = app.operation ? await get(`/v1/operations/${app.operation.id}`) : null;
   const picture = await topologyPicture(app);
   return { fleet, content: [
-    heading(app, fleet), running ? operationInProgress(running) : null, tiles(app, points),
+    heading(app, fleet), running ? operationInProgress(running) : null, tiles(app),
     section("Where its tasks are", placement(app)), restores(app),
     section("Lag", plot(points.map((point) => [Date.parse(point.at), point.lag_records]), `lag of ${name} over time`)),
     section("Topology", picture), drift(app), scaling(app),
@@ -29,7 +30,7 @@ async function topologyPicture(app) {
   const known = `${app.name} ${app.topology_hash}`;
   if (!pictures.has(known)) {
     const drawing = await getText(`/v1/apps/${app.name}/topology.svg`);
-    pictures.set(known, URL.createObjectURL(new Blob([drawing], { type: "image/svg+xml" })));
+    pictures.set(known, URL.createObjectURL(new Blob([inRows(drawing)], { type: "image/svg+xml" })));
   }
   return el("div", { class: "picture" }, el("img", { src: pictures.get(known), alt: `topology of ${app.name}` }));
 }
@@ -38,7 +39,7 @@ function heading(app, fleet) {
   const others = (names) => names.flatMap((name, i) => [i ? ", " : "", el("a", { href: `#/apps/${name}` }, name)]);
   return el("div", { class: "heading" },
     el("h1", {}, app.name, " ", badge(app.phase)),
-    el("p", {}, app.reason, " ", el("span", { class: "quiet" }, ago(app.phase_since))),
+    el("p", {}, app.reason ? `${app.reason} ` : "", el("span", { class: "quiet", title: app.phase_since }, `${app.phase.replace("_", " ")} for ${since(app.phase_since)}`)),
     el("p", { class: "quiet" }, `application id ${app.application_id}, generation ${app.generation}, revision ${app.revision.slice(0, 19)}, owner ${app.owner}`,
       app.tier ? `, tier ${app.tier}` : "",
       app.upstream.length ? [", fed by ", ...others(app.upstream)] : null,
@@ -55,11 +56,10 @@ function operationInProgress(operation) {
       el("li", { class: step.state }, el("span", {}, step.name), " ", el("span", { class: "quiet" }, step.detail || step.state)))));
 }
 
-function tiles(app, points) {
-  const last = points.at(-1);
+function tiles(app) {
   return el("div", { class: "tiles" },
     tile("lag", count(app.lag_records), "records"),
-    tile("in", last?.records_per_second == null ? "unknown" : `${count(last.records_per_second)}/s`, "records arriving"),
+    tile("rate", perSecond(app.records_per_second), "records processed, by all parts"),
     tile("slots", `${app.slots_ready} of ${app.slots}`, `${app.min_slots} to ${app.max_slots} allowed`),
     tile("tasks", String(app.tasks), "with an owner"),
     tile("restoring", String(app.restoring_tasks)),
@@ -111,7 +111,7 @@ function drift(app) {
 function scaling(app) {
   const decision = app.scaling;
   if (!decision) return null;
-  const words = decision.action === "hold" ? `keep ${decision.current} slots` : `${decision.current} to ${decision.slots} slots${decision.is_advice ? " (advice only)" : ""}`;
+  const words = decision.action === "hold" ? `keep ${decision.current} ${decision.current === 1 ? "slot" : "slots"}` : `${decision.current} to ${decision.slots} slots${decision.is_advice ? " (advice only)" : ""}`;
   return section("Scaling", el("p", {}, el("strong", {}, words), ` (${decision.cause}): ${decision.reason}`), el("p", { class: "quiet" }, ago(decision.at)));
 }
 

@@ -37,14 +37,17 @@ export function count(value) {
   return Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }).format(value);
 }
 
-export function ago(time) {
-  if (!time) return "never";
+export const perSecond = (value) => (value === null || value === undefined ? "unknown" : `${count(value)}/s`);
+
+export function since(time) {
   const seconds = Math.max(0, (Date.now() - Date.parse(time)) / 1000);
-  if (seconds < 90) return `${Math.round(seconds)} s ago`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
-  if (seconds < 129_600) return `${Math.round(seconds / 3600)} h ago`;
-  return `${Math.round(seconds / 86_400)} d ago`;
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 129_600) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86_400)} d`;
 }
+
+export const ago = (time) => (time ? `${since(time)} ago` : "never");
 
 export const seconds = (value) =>
   value === null || value === undefined ? "" : value < 90 ? `${Math.ceil(value)} s` : `${Math.round(value / 60)} min`;
@@ -92,7 +95,7 @@ export function sparkline(values, label) {
 export function plot(points, label) {
   const known = points.filter(([, value]) => value !== null && value !== undefined);
   if (known.length < 2) return el("p", { class: "quiet" }, "Not enough observations yet.");
-  const [width, height, left, base] = [640, 150, 54, 126];
+  const [width, height, left, base] = [1140, 160, 54, 136];
   const top = Math.max(1, ...known.map(([, value]) => value));
   const [from, to] = [known[0][0], known[known.length - 1][0]];
   const x = (time) => left + ((time - from) / Math.max(1, to - from)) * (width - left - 8);

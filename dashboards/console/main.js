@@ -28,6 +28,7 @@ async function draw() {
     const { fleet, content } = await route()();
     if (turn !== drawing) return; // a newer drawing has begun
     document.getElementById("fleet-name").textContent = fleet.name;
+    document.title = [...location.hash.split("/").slice(2), fleet.name].join(" · ");
     document.getElementById("links").replaceChildren(
       ...Object.entries(fleet.links).map(([name, url]) => el("a", { href: url, rel: "noopener" }, name)));
     const top = window.scrollY;

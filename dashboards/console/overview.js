@@ -1,7 +1,7 @@
 // The fleet on one page: what is unwell first, then every app, then what happened.
 
 import { get } from "./api.js";
-import { ago, badge, count, el, row, section, sparkline, table, tile, tone } from "./draw.js";
+import { badge, count, el, perSecond, row, section, since, sparkline, table, tile, tone } from "./draw.js";
 import { eventList } from "./events.js";
 
 const HISTORY = 60;
@@ -45,14 +45,15 @@ function problems(fleet) {
 }
 
 function appTable(apps) {
-  const columns = ["app", "phase", "slots", "tasks", "lag", "", "owner", "doing"];
+  const columns = ["app", "phase", "slots", "tasks", "lag", "", "rate", "owner", "doing"];
   return table(columns, apps.map((app) => row(
     el("a", { href: `#/apps/${app.name}` }, app.name),
-    el("span", { title: app.reason }, badge(app.phase), " ", el("span", { class: "quiet" }, ago(app.phase_since))),
+    el("span", { title: app.reason }, badge(app.phase), " ", el("span", { class: "quiet" }, `for ${since(app.phase_since)}`)),
     `${app.slots_ready} of ${app.slots}`,
     String(app.tasks),
     count(app.lag_records),
     sparkline(lags.get(app.name) ?? [], `lag of ${app.name}`),
+    perSecond(app.records_per_second),
     app.owner,
     doing(app))), { empty: "No app has been applied yet: streamfleet apply" });
 }

@@ -34,6 +34,12 @@ class Background:
     def is_running(self) -> bool:
         return is_same(self._who())
 
+    @property
+    def pid(self) -> int | None:
+        """Its own, which is that of its group too."""
+        who = self._who()
+        return None if who is None else int(str(who["pid"]))
+
     def start(self, command: Sequence[str], *, cwd: Path, environment: dict[str, str]) -> None:
         with self.log.open("ab") as log, _interruptible():
             process = subprocess.Popen(  # noqa: S603 our own command
@@ -50,10 +56,10 @@ class Background:
 
     def stop(self) -> bool:
         """Whether there was one. Its children end with it: they are of its group."""
-        who = self._who()
-        if who is None or not send_signal(who, signal.SIGTERM):
+        who, group = self._who(), self.pid
+        if who is None or group is None or not send_signal(who, signal.SIGTERM):
             return False
-        deadline, group = time.monotonic() + STOP_SECONDS, int(str(who["pid"]))
+        deadline = time.monotonic() + STOP_SECONDS
         while is_same(who) and time.monotonic() < deadline:
             time.sleep(0.1)
         # what has members keeps its number, so the group cannot be somebody else's

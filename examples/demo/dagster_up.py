@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from dagster import DagsterInstance
 
 from examples.demo.background import Background
 from examples.demo.usual_port import usual_or_free
@@ -49,6 +50,8 @@ class Dagster:
     """One instance in one directory."""
 
     directory: Path
+    patience_seconds: float = LOADED_SECONDS
+    """How long its locations may take to load."""
 
     @property
     def url(self) -> str:
@@ -75,6 +78,7 @@ class Dagster:
         for name in ("dagster.yaml", "workspace.yaml"):
             shutil.copyfile(ROOT / "infra" / "dagster" / name, self.directory / name)
         self._temporary.mkdir(mode=0o700, exist_ok=True)
+        self.create_tables()
         environment = self._environment(server, token)
         for part in PARTS:
             background = self.part(part)
@@ -83,9 +87,14 @@ class Dagster:
             if part == LOCATIONS[-1]:
                 self._wait_for_locations()
 
+    def create_tables(self) -> None:
+        """By one process: of several that find none, each would make them, and all but one would fail."""
+        with DagsterInstance.from_config(str(self.directory)) as instance:
+            instance.get_runs(limit=1)
+
     def _wait_for_locations(self) -> None:
         """The others would find nobody there, and fill their logs with that."""
-        deadline = time.monotonic() + LOADED_SECONDS
+        deadline = time.monotonic() + self.patience_seconds
         for part in LOCATIONS:
             while not _is_answering(self.ports[part]):
                 if not self.part(part).is_running or time.monotonic() > deadline:
@@ -97,7 +106,7 @@ class Dagster:
 
     def wait_until_loaded(self) -> None:
         """Until both locations are loaded, and all daemons have said that they are there."""
-        deadline = time.monotonic() + LOADED_SECONDS
+        deadline = time.monotonic() + self.patience_seconds
         while (lacking := self.what_lacks()) is not None:
             ended = [part for part in PARTS if not self.part(part).is_running]
             if ended or time.monotonic() > deadline:

@@ -101,7 +101,7 @@ class ControlComponent(Component, Model, Resolvable):
             return dict(json.loads(known))
         directory = Path(self.snapshot_directory) if self.snapshot_directory else default_directory()
         with client_of_environment() as client:
-            snapshot, _ = SnapshotFiles(directory, "control").take_or_last(client)
+            snapshot, _ = SnapshotFiles(directory, "control", with_pictures=False).take_or_last(client)
         return {app.name: app.audit_schedule for app in snapshot.apps if app.audit_schedule}
 
 

@@ -56,14 +56,15 @@ def take(client: FleetClient, *, with_pictures: bool = True) -> FleetSnapshot:
 class SnapshotFiles:
     """Snapshots in a directory, named by their content."""
 
-    def __init__(self, directory: Path, name: str = "fleet") -> None:
+    def __init__(self, directory: Path, name: str = "fleet", *, with_pictures: bool = True) -> None:
         self._directory = directory
         self._name = name
+        self._with_pictures = with_pictures
 
     def take_or_last(self, client: FleetClient) -> tuple[FleetSnapshot, Path]:
         """The server's, or the last one with the reason; an empty one where there has never been any."""
         try:
-            snapshot = take(client)
+            snapshot = take(client, with_pictures=self._with_pictures)
         except FleetError as error:
             snapshot = self._last().model_copy(update={"stale_reason": str(error)})
         return snapshot, self.save(snapshot)
