@@ -282,10 +282,11 @@ def play(group: Cluster, *, restored: bool = True) -> None:
 
 
 def play_until_ready(group: Cluster) -> None:
-    """Until nothing waits: at most so many rounds as warm-ups need to be dealt out, and two more."""
+    """Until nothing waits: at most so many rounds as it takes to deal out one warm-up per task, and two more. With standbys, too: who
+    has a standby to make room for has another one to keep it meanwhile, which is no warm-up.
+    """
     play(group)
-    copies = len(group.stateful) * (1 + group.settings.num_standby_replicas)
-    for _ in range(-(-copies // group.settings.max_warmup_replicas) + 2):
+    for _ in range(-(-len(group.stateful) // group.settings.max_warmup_replicas) + 2):
         if group.probe_ms() is None:
             return
         play(group)
