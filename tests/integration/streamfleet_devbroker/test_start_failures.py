@@ -37,8 +37,10 @@ def assert_one_sentence_with_a_hint(error: BrokerError) -> None:
 
 @pytest.fixture
 def offline(monkeypatch, tmp_path):
-    """pip has no index and Maven is not on PATH."""
+    """pip has no index, Maven is not on PATH, and Ivy, which comes with PySpark, meets a proxy that is not there."""
     monkeypatch.setenv("PIP_NO_INDEX", "1")
+    nobody = [f"-D{scheme}.proxy{what}" for scheme in ("http", "https") for what in ("Host=127.0.0.1", "Port=1")]
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", " ".join(nobody))
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
     binaries = tmp_path / "bin"
     binaries.mkdir()
