@@ -124,11 +124,12 @@ class ProducerClient:
         partition = ANY_PARTITION if record.partition is None else record.partition
         headers: list[tuple[str, str | bytes | None]] | None = list(record.headers) if record.headers else None
         # By position: keywords cost more than the call.
-        arguments = (record.topic, record.value, record.key, partition, on_delivery, None, timestamp, headers)
         deadline_ms: int | None = None
         while True:
             try:
-                self.raw.produce(*arguments)
+                self.raw.produce(
+                    record.topic, record.value, record.key, partition, on_delivery, None, timestamp, headers
+                )
                 return
             except BufferError:
                 deadline_ms = self._wait_for_room(record.topic, deadline_ms)

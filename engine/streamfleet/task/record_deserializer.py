@@ -31,24 +31,25 @@ class RecordDeserializer:
         self._source = source
         self._environment = environment
         self._handler = handler
-        self._key = serde_of(source, "key", environment).deserialize
-        self._value = serde_of(source, "value", environment).deserialize
+        self.key = serde_of(source, "key", environment).deserialize
+        self.value = serde_of(source, "value", environment).deserialize
 
     def deserialize(self, raw: RawRecord) -> tuple[Any, Any] | None:
         """Key and value; None if the record cannot be read and is to be left out; then it has been counted."""
         part = "key"
         try:
-            key = None if raw.key is None else self._key(raw.topic, raw.key)
+            key = None if raw.key is None else self.key(raw.topic, raw.key)
             part = "value"
-            value = None if raw.value is None else self._value(raw.topic, raw.value)
+            value = None if raw.value is None else self.value(raw.topic, raw.value)
         except TaskInterruptedError:
             raise  # what the serde asks is away: the record may be fine
         except Exception as error:
-            self._handle(raw, part, error)
+            self.leave_out(raw, part, error)
             return None
         return key, value
 
-    def _handle(self, raw: RawRecord, part: str, error: Exception) -> None:
+    def leave_out(self, raw: RawRecord, part: str, error: Exception) -> None:
+        """Raises if the handler does not agree."""
         operator = self._source.name
         result = self._ask(raw, error)
         self._environment.sender.send_dead_letters(operator, result.dead_letters)
