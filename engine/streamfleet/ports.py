@@ -146,6 +146,16 @@ class ProducerIdentity(msgspec.Struct, frozen=True):
     epoch: int
 
 
+class IdempotentProducer(ClientProducer, Protocol):
+    """Without transactions. Once `is_usable` is false it must be renewed."""
+
+    @property
+    def is_usable(self) -> bool: ...
+
+    def renew(self) -> None:
+        """Go on with another client; what the old one had not sent is lost."""
+
+
 class TransactionalProducer(ClientProducer, Protocol):
     """One transaction after the other. Once `is_usable` is false it must be closed and replaced."""
 

@@ -11,6 +11,7 @@ written may still become part of the state, so the restore waits for it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
 
 import structlog
@@ -77,6 +78,8 @@ class StateUpdater:
         self._updates: dict[TaskId, Update] = {}
         self._next_look_ms = clock.now_ms()
         self._away_since_ms: int | None = None
+        self._out_of_range: deque[OffsetOutOfRange] = deque()
+        """To be dealt with."""
         self.over = False
         """Whether nothing is left to do: closed."""
         self.is_stepped_elsewhere = False
@@ -114,7 +117,8 @@ class StateUpdater:
             ) from failure
         return self._mailbox.take_restored()
 
-    def take_failed(self) -> list[tuple[RestorableTask, StreamsError]]:
+    def take_failed(self) -> tuple[RestorableTask, StreamsError] | None:
+        """One that cannot be restored, and why; None if there is no more."""
         return self._mailbox.take_failed()
 
     @property
@@ -199,9 +203,9 @@ class StateUpdater:
             count, batches = self._reader.poll(POLL_WAIT_MS if has_active else 0, most)
             for batch in batches:
                 self._apply(batch)
-        for event in self._reader.take_events():
-            if isinstance(event, OffsetOutOfRange):
-                self._on_out_of_range(event)
+        self._out_of_range += [each for each in self._reader.take_events() if isinstance(each, OffsetOutOfRange)]
+        while self._out_of_range:
+            self._on_out_of_range(self._out_of_range.popleft())
         self._finish()
         return 0 if has_active or count >= most else COPY_INTERVAL_MS
 
@@ -289,8 +293,12 @@ class StateUpdater:
         update = self._reader.owner(partition)
         if update is None:
             return
-        earliest = self._admin.list_offsets([partition], OffsetKind.EARLIEST)[partition]
-        end = self._admin.list_offsets([partition], OffsetKind.HIGH_WATERMARK)[partition]
+        try:
+            earliest = self._admin.list_offsets([partition], OffsetKind.EARLIEST)[partition]
+            end = self._admin.list_offsets([partition], OffsetKind.HIGH_WATERMARK)[partition]
+        except BrokerUnavailableError:
+            self._out_of_range.appendleft(event)  # the consumer does not say it again
+            raise
         self._fail(update, _out_of_range(update.task.task_id, partition, event.offset, earliest, end))
 
     def _fail(self, update: Update, error: StreamsError) -> None:
@@ -300,6 +308,8 @@ class StateUpdater:
 
     def _drop(self, update: Update) -> None:
         del self._updates[update.task.task_id]
+        others = [each for each in self._out_of_range if self._reader.owner(each.partition) is not update]
+        self._out_of_range = deque(others)
         self._reader.end(update)
 
 

@@ -74,10 +74,10 @@ class UpdaterMailbox:
             taken, self._restored = self._restored, []
             return taken
 
-    def take_failed(self) -> list[tuple[RestorableTask, StreamsError]]:
+    def take_failed(self) -> tuple[RestorableTask, StreamsError] | None:
+        """One at a time: what is done about it may fail, and the others must not be lost by that."""
         with self._changed:
-            taken, self._failed = self._failed, []
-            return taken
+            return self._failed.pop(0) if self._failed else None
 
     def set_limits(self, limits: Mapping[TopicPartition, int]) -> None:
         with self._changed:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from streamfleet.commit.api import GroupOffsets
 from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TopicPartition
-from streamfleet.ports import Admin, ClientProducer, OffsetKind, Producer
+from streamfleet.ports import Admin, IdempotentProducer, OffsetKind, Producer
 from streamfleet.task.offsets import CommittedOffset
 from streamfleet.task.stream_task import StreamTask
 
@@ -15,18 +15,30 @@ FLUSH_TIMEOUT_MS = 60_000
 
 
 class AtLeastOnceCommit:
-    def __init__(self, producer: ClientProducer, admin: Admin, offsets: GroupOffsets, failpoints: Failpoints) -> None:
+    def __init__(
+        self, producer: IdempotentProducer, admin: Admin, offsets: GroupOffsets, failpoints: Failpoints
+    ) -> None:
         self._producer = producer
         self._admin = admin
         self._offsets = offsets
         self._failpoints = failpoints
+        self._has_leftovers = False
 
     @property
     def producer(self) -> Producer:
         return self._producer
 
     def open(self) -> None:
-        """A plain producer has no identity to take over."""
+        """A plain producer has no identity to take over. What it still holds of work that was given up has to be in the topics
+        before somebody asks where their changelogs end.
+        """
+        if not self._has_leftovers:
+            return
+        if self._producer.is_usable:
+            self._producer.flush(FLUSH_TIMEOUT_MS)
+        else:
+            self._producer.renew()
+        self._has_leftovers = False
 
     def commit(self, tasks: Sequence[StreamTask]) -> dict[TopicPartition, CommittedOffset]:
         committing = [task for task in tasks if task.commit_needed]
@@ -59,6 +71,7 @@ class AtLeastOnceCommit:
 
     def abort(self) -> None:
         """What was sent stays sent: it will be sent again."""
+        self._has_leftovers = True
 
     def close(self) -> None:
         self._producer.close()

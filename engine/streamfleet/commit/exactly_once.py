@@ -10,7 +10,7 @@ handler is asked: FAIL ends the task with a name, CONTINUE leaves the record out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
@@ -18,7 +18,12 @@ from streamfleet.commit.api import GroupOffsets
 from streamfleet.errors import StreamsError, TaskInterruptedError
 from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TopicPartition
-from streamfleet.kafka.client_errors import RecordRefusedError, TransactionAbortRequiredError
+from streamfleet.kafka.client_errors import (
+    RecordRefusedError,
+    TransactionAbortRequiredError,
+    UnknownTransactionOutcomeError,
+)
+from streamfleet.kafka.errors import GroupTimeoutError
 from streamfleet.ports import DeliveryFailure, Producer, TransactionalProducer
 from streamfleet.records import ProducerRecord
 from streamfleet.task.offsets import CommittedOffset
@@ -91,8 +96,7 @@ class ExactlyOnceCommit:
         self._check(producer.take_failures(), committing)
         reached = producer.last_offsets()
         if offsets:
-            self._has_offsets = True
-            self._offsets.commit_in_transaction(producer.identity, offsets)
+            self._send_offsets(producer, offsets)
         self._failpoints.hit("after_send_offsets")
         self._end(producer)
         for task in committing:
@@ -100,6 +104,16 @@ class ExactlyOnceCommit:
             task.post_commit(ends)
         self._failpoints.hit("after_store_write")
         return offsets
+
+    def _send_offsets(self, producer: TransactionalProducer, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        self._has_offsets = True
+        try:
+            self._offsets.commit_in_transaction(producer.identity, offsets)
+        except GroupTimeoutError as error:
+            # What is carried out late must not meet newer offsets, of this transaction or of the next one.
+            self._has_offsets = False
+            self._drop()
+            raise UnknownTransactionOutcomeError(error.fact, code="REQUEST_TIMED_OUT", hint=error.hint) from error
 
     def send(self, record: ProducerRecord) -> None:
         """In a transaction, which begins with its first record."""

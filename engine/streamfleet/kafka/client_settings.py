@@ -61,6 +61,7 @@ _PRODUCER_FIXED = {
     "partitioner": "murmur2_random",
     "allow.auto.create.topics": False,
 }
+_DELIVERY_TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")
 _TRANSACTION_DEFAULTS = {
     # A crashed producer's open transaction hides what follows it from readers for this long, and up to 10 s more.
     "transaction.timeout.ms": 10_000,
@@ -110,6 +111,14 @@ class ClientSettings:
             "group.id": group_id,
             "client.id": client_id,
         }
+
+    def plain_producer(
+        self, *, client_id: str, delivery_timeout_ms: int, message_limits: Mapping[str, int] = _NO_LIMITS
+    ) -> dict[str, Any]:
+        """`delivery_timeout_ms`: a record that waits for longer must not be sent any more; a shorter time may be chosen."""
+        chosen = self.producer(client_id=client_id, message_limits=message_limits)
+        asked = [int(chosen.pop(name)) for name in _DELIVERY_TIMEOUTS if name in chosen]
+        return {**chosen, "message.timeout.ms": min([delivery_timeout_ms, *(ms for ms in asked if ms > 0)])}
 
     def producer(self, *, client_id: str, message_limits: Mapping[str, int] = _NO_LIMITS) -> dict[str, Any]:
         """`message_limits`: those of the topics it will write to, as far as they are known.

@@ -65,6 +65,7 @@ class CoordinatorLine:
         self._sent_at_ms: int | None = None
         self._in_doubt = False  # the call in hand left this process, and no answer has come
         self._times_sent = 0
+        self._was_given_up = False
         self._failures = 0
         self._retry_at_ms = 0
         self._next_bootstrap = 0
@@ -85,11 +86,16 @@ class CoordinatorLine:
         """Whether the last call was sent more than once: an answer before the one that arrived may have been lost."""
         return self._times_sent > 1
 
+    @property
+    def may_arrive_late(self) -> bool:
+        """Whether a copy of the last call was given up for want of an answer: it may lie there still, and be carried out."""
+        return self._was_given_up
+
     def begin(self, call: Call[Any], *, timeout_ms: int | None = None) -> None:
         """Take a call; `timeout_ms` for those whose answer may rightly take longer than usual."""
         assert self._call is None, "an earlier call is not answered yet"
         self._call = call
-        self._in_doubt = False
+        self._in_doubt = self._was_given_up = False
         self._times_sent = 0
         self._timeout_ms = timeout_ms or self._retry.request_timeout_ms
 
@@ -194,6 +200,7 @@ class CoordinatorLine:
 
     def _check_patience(self) -> None:
         if self._sent_at_ms is not None and self._clock.now_ms() - self._sent_at_ms >= self._timeout_ms:
+            self._was_given_up = True
             self._fail(f"no answer within {self._timeout_ms} ms")
 
     def _fail(self, why: str) -> None:

@@ -112,6 +112,11 @@ class GroupClient:
     def group_busy(self) -> bool:
         return self._group_line.busy
 
+    @property
+    def group_waits(self) -> bool:
+        """Whether JoinGroup or SyncGroup is with the coordinator."""
+        return self._group_line.sent
+
     def cancel_group(self) -> None:
         self._group_line.cancel()
 

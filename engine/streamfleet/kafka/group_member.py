@@ -138,14 +138,22 @@ class GroupMember(Generic[ReportT, PlanT]):
             return
         if not self._client.group_busy:
             self._begin_join()
-        answer = self._client.advance_group(self._wait_ms)
+        answer = self._ask_group()
         if isinstance(answer, JoinAnswer):
             self._joined(answer)
 
     def _sync(self) -> None:
-        answer = self._client.advance_group(self._wait_ms)
+        answer = self._ask_group()
         if isinstance(answer, SyncAnswer):
             self._synced(answer)
+
+    def _ask_group(self) -> JoinAnswer | SyncAnswer | None:
+        asked_at_ms = self._clock.now_ms()
+        answer = self._client.advance_group(self._wait_ms)
+        if answer is None and self._holds_plan and self._client.group_waits:
+            # Until the rebalance is answered nothing moves, and then this member has another session to be heard.
+            self._mailbox.keep_tasks(asked_at_ms + self._client.settings.session_timeout_ms)
+        return answer
 
     def _keep(self) -> None:
         if self._must_rejoin and self._mailbox.take_acknowledged():
@@ -296,7 +304,9 @@ class GroupMember(Generic[ReportT, PlanT]):
             raise refusal(answer.code, self._client.settings)
 
     def _confirm(self) -> None:
-        self._mailbox.confirm(self._asked_at_ms + self._client.settings.session_timeout_ms)
+        until_ms = self._asked_at_ms + self._client.settings.session_timeout_ms
+        self._mailbox.confirm(until_ms)
+        self._mailbox.keep_tasks(until_ms)
 
     def _call_rebalance(self, reason: str) -> None:
         self._reason = reason

@@ -105,6 +105,13 @@ class Membership(Generic[ReportT, PlanT]):
         return self._mailbox.is_surely_member
 
     @property
+    def keeps_tasks_until_ms(self) -> int:
+        """Until when, by the monotonic clock, nobody else runs this member's tasks, as far as can be known. Stands still when the
+        process does. May be asked by any thread.
+        """
+        return self._mailbox.keeps_tasks_until_ms
+
+    @property
     def leads_group(self) -> bool:
         """Whether it planned for the group in the last rebalance."""
         return self._member.leads

@@ -48,6 +48,7 @@ class Mailbox(Generic[ReportT, PlanT]):
         self._refused: TaskMigratedError | None = None
         self._polled_at_ms = clock.now_ms()
         self._member_until_ms = 0
+        self._keeps_until_ms = 0
 
     # --- the StreamThread's side ---
 
@@ -112,15 +113,24 @@ class Mailbox(Generic[ReportT, PlanT]):
         """Whether the group cannot have gone on without this member yet. For any thread."""
         return self._clock.now_ms() < self._member_until_ms
 
+    @property
+    def keeps_tasks_until_ms(self) -> int:
+        """Until when nobody else runs this member's tasks, by what was seen of the group when somebody last looked."""
+        return self._keeps_until_ms
+
     # --- the membership's side ---
 
     def confirm(self, until_ms: int) -> None:
         """The coordinator has heard this member, and will not give it up before then."""
         self._member_until_ms = max(self._member_until_ms, until_ms)
 
+    def keep_tasks(self, until_ms: int) -> None:
+        """No sign that the group has gone on. Less certain than `confirm`: while a member waits for a rebalance it is not heard."""
+        self._keeps_until_ms = max(self._keeps_until_ms, until_ms)
+
     def revoke(self) -> None:
         """It is no member any more, or soon none."""
-        self._member_until_ms = 0
+        self._member_until_ms = self._keeps_until_ms = 0
 
     @property
     def report(self) -> ReportT | None:

@@ -1,5 +1,10 @@
 """The producer of at-least-once: idempotent, without transactions. One per StreamThread.
 
+No transaction fences it, so it must fall silent by itself. A process that stood still would go on with what it had in hand, and
+write old results and old state behind those of its successor. So a record is taken only while nobody else can run the tasks, and
+none waits for longer than that: `delivery_timeout_ms` and PRECISION_MS before that time nothing more is taken, and what waits for
+longer fails, also when the client's own threads are the first to wake up.
+
 Every record carries a callback that runs only if its delivery failed, so the production handler can be asked about
 exactly that record. The broker refuses whole batches, though: next to one record it does not accept, good ones fail as
 well. They are sent again one by one at the flush, and only what fails alone is reported; behind records of their
@@ -10,12 +15,14 @@ Offsets of changelog records are not reported here: after the flush they are ask
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError
 
-from streamfleet.kafka.client_errors import ProducerLostError
+from streamfleet.kafka.client_errors import BrokerUnavailableError, ProducerLostError
 from streamfleet.kafka.client_failures import client_error
+from streamfleet.kafka.patience import MonotonicClock, PatientClock
 from streamfleet.kafka.producer_client import IfNotDelivered, ProducerClient, delivery_error
 from streamfleet.ports import DeliveryFailure
 from streamfleet.records import ProducerRecord
@@ -30,9 +37,18 @@ _REFUSED_WITH_ITS_BATCH = {
 }
 
 
+PRECISION_MS = 1_000
+"""The client looks that often for records that have waited too long."""
+_NEVER_MS = 1 << 62
+
+
+def _never() -> int:
+    return _NEVER_MS
+
+
 class PlainProducer:
-    """Implements ClientProducer. `message_limits` are those of topics, by name; `on_moved` is called for every record of time 0,
-    which is written with time 1.
+    """Implements IdempotentProducer. `message_limits` are those of topics, by name; `on_moved` is called for every record of time
+    0, which is written with time 1. From `silent_from_ms()` on, by the monotonic clock, no record is taken.
     """
 
     def __init__(
@@ -40,12 +56,32 @@ class PlainProducer:
         settings: Mapping[str, Any],
         message_limits: Mapping[str, int] | None = None,
         on_moved: Callable[[], None] | None = None,
+        *,
+        silent_from_ms: Callable[[], int] = _never,
+        clock: PatientClock | None = None,
     ) -> None:
-        self._client = ProducerClient(settings, _translate, message_limits or {}, on_moved=on_moved)
+        self._make_client = partial(ProducerClient, settings, self._translate, message_limits or {}, on_moved=on_moved)
+        self._client = self._make_client()
+        self._is_lost = False
+        self._now_ms = (clock or MonotonicClock()).now_ms
+        self._ask_silence = silent_from_ms
+        self._silence_ms = 0
         self._failed: list[tuple[ProducerRecord, KafkaError]] = []
 
     def send(self, record: ProducerRecord) -> None:
+        if self._now_ms() >= self._silence_ms:
+            self._check_silence(record.topic)
         self._client.produce(record, IfNotDelivered(record, self._failed))
+
+    def _check_silence(self, topic: str) -> None:
+        self._silence_ms = self._ask_silence()
+        late_ms = self._now_ms() - self._silence_ms
+        if late_ms >= 0:
+            raise BrokerUnavailableError(
+                f"a record for topic {topic} is held back: the group has not been heard of for too long",
+                code="_TIMED_OUT",
+                hint="another member may run these tasks by now; they go back to the last commit",
+            )
 
     def partition_count(self, topic: str) -> int | None:
         return self._client.partition_count(topic)
@@ -67,11 +103,20 @@ class PlainProducer:
         self._failed.clear()
         return failures
 
+    @property
+    def is_usable(self) -> bool:
+        return not self._is_lost
+
+    def renew(self) -> None:
+        self._client = self._make_client()
+        self._is_lost = False
+        self._failed = []  # reports of the lost one may still come, and go nowhere
+
     def close(self) -> None:
         vars(self).pop("_client", None)  # librdkafka ends with the last reference
 
-
-def _translate(error: KafkaError, doing: str) -> Exception:
-    if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001
-        return ProducerLostError(f"{doing} failed for good: {error.str()} ({error.name()})", code=error.name())
-    return client_error(error, doing)
+    def _translate(self, error: KafkaError, doing: str) -> Exception:
+        if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001
+            self._is_lost = True
+            return ProducerLostError(f"{doing} failed for good: {error.str()} ({error.name()})", code=error.name())
+        return client_error(error, doing)

@@ -61,7 +61,7 @@ class TransactionClient:
     ) -> None:
         """Make the offsets part of the producer's open transaction, if this member is a current one of its group.
 
-        GroupTimeoutError: unknown whether they are; abort, or discard the producer.
+        GroupTimeoutError: they may become part of it, or of the producer's next one, at any time later; discard the producer.
         """
         check_offsets(offsets)
         deadline_ms = self._clock.now_ms() + timeout_ms
@@ -70,6 +70,11 @@ class TransactionClient:
         if added.code is not ErrorCode.NONE:
             raise _transaction_error(added.code, producer.transactional_id)
         answer = self._ask(self._group_line, txn_offset_commit(producer, metadata, offsets), deadline_ms)
+        if self._group_line.may_arrive_late:
+            raise GroupTimeoutError(
+                f"offsets of group {metadata.group_id} were not acknowledged in time; they were sent again, and may arrive twice",
+                hint="is the broker overloaded? the work since the last commit is done again",
+            )
         if answer.code is ErrorCode.NONE:
             return
         refused: StreamsError = commit_error(answer)

@@ -38,7 +38,7 @@ from streamfleet.kafka.group_client import GroupClient, GroupSettings
 from streamfleet.kafka.internal_topic_manager import InternalTopicManager, message_limits
 from streamfleet.kafka.membership import Membership, classic_membership
 from streamfleet.kafka.patience import MonotonicClock
-from streamfleet.kafka.producer import PlainProducer
+from streamfleet.kafka.producer import PRECISION_MS, PlainProducer
 from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
 from streamfleet.kafka_streams.member_reports import MemberReports
 from streamfleet.kafka_streams.streams_group_wiring import StreamsGroupWiring
@@ -63,6 +63,10 @@ from streamfleet.topology.topology import Topology
 
 log = structlog.get_logger(__name__)
 
+STREAMS_DELIVERY_MS = 3_000
+"""At least once, in a group that the broker plans: how long a record may wait to be sent. Short, because nobody tells the session
+time-out of such a group; where it is known, a third of it.
+"""
 LEADER_ASKING_MS = 2_000
 """What the leader of the group may take to ask how long changelogs are: it sends no heartbeats meanwhile, and all wait."""
 LONGEST_ASKING_MS = 60_000
@@ -213,7 +217,7 @@ class Wiring:
         membership = self._membership(number, name, wake, factory)
         offsets = MemberOffsets(membership)
         counts = self._metrics.thread(name)
-        commit = MeteredCommit(self._commit(number, offsets, counts), counts)
+        commit = MeteredCommit(self._commit(number, offsets, counts, membership), counts)
         consumer = self._consumer("main", name)
         updater_wake = threading.Event()
         updater = StateUpdater(
@@ -295,12 +299,27 @@ class Wiring:
         client = GroupClient(settings, connector, clock, protocol=protocol.name)
         return classic_membership(client, protocol, clock, wake=wake.set)
 
-    def _commit(self, number: int, offsets: MemberOffsets, counts: ThreadCounts) -> Commit:
+    def _at_least_once(
+        self, client_id: str, offsets: MemberOffsets, counts: ThreadCounts, membership: Membership[MemberReport, Plan]
+    ) -> Commit:
+        timeout_ms = STREAMS_DELIVERY_MS if self._streams_group else self._config.session_timeout_ms // 3
+        settings = self._settings.plain_producer(
+            client_id=client_id, delivery_timeout_ms=timeout_ms, message_limits=self._message_limits
+        )
+        producer = PlainProducer(
+            settings,
+            self._message_limits,
+            counts.add_moved_timestamp,
+            silent_from_ms=lambda: membership.keeps_tasks_until_ms - timeout_ms - PRECISION_MS,
+        )
+        return AtLeastOnceCommit(producer, self.admin, offsets, self._failpoints)
+
+    def _commit(
+        self, number: int, offsets: MemberOffsets, counts: ThreadCounts, membership: Membership[MemberReport, Plan]
+    ) -> Commit:
         client_id = f"{self._config.application_id}-{number}-producer"
         if not self._config.is_exactly_once:
-            plain = self._settings.producer(client_id=client_id, message_limits=self._message_limits)
-            producer = PlainProducer(plain, self._message_limits, counts.add_moved_timestamp)
-            return AtLeastOnceCommit(producer, self.admin, offsets, self._failpoints)
+            return self._at_least_once(client_id, offsets, counts, membership)
         transactional_id = self._transactional_id(number)
         assert transactional_id is not None
         settings = self._settings.transactional_producer(

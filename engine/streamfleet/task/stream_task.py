@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from streamfleet.clock import Clock
 from streamfleet.compiler.execution import make_program
 from streamfleet.compiler.program import TaskEnvironment, TaskProgram
-from streamfleet.errors import StreamsError
+from streamfleet.errors import StreamsError, TaskInterruptedError
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.metrics import Metrics
 from streamfleet.ports import Producer, StoreEngine
@@ -96,6 +96,10 @@ class StreamTask:
         self._next_offsets: dict[TopicPartition, int] = {}
         self._consumed: set[TopicPartition] = set()
         self._has_uncommitted_work = False
+        self.is_torn = False
+        """An error has cut it off in the middle of records, a punctuation or a commit. What it did since its last commit is not
+        whole, and cannot be taken up where it was left: it has to be discarded.
+        """
         self._behind_caches: frozenset[str] | None = None
 
     def _queue(self, partition: TopicPartition, source: SourceNode) -> RecordQueue:
@@ -186,6 +190,7 @@ class StreamTask:
         require(self.task_id, self.phase, TaskPhase.SUSPENDED, action="discard its changes")
         if self._state is not None:
             self._state.discard()
+        self.is_torn = False
         self._clear_commit_requests()
 
     def close(self) -> None:
@@ -244,11 +249,11 @@ class StreamTask:
 
     def process(self, limit: int = 1) -> int:
         """Process the next records, if there are some that may be taken now; how many there were. Records of one input that follow
-        each other run as one batch. After an error the records that were taken are not processed and not committed: what the
-        task did since its last commit has to be discarded.
+        each other run as one batch. After an error the task is torn: records that were taken are not processed.
         """
         require(self.task_id, self.phase, TaskPhase.RUNNING, action="process records")
         group, processed = self._group, 0
+        self.is_torn = True
         while processed < limit and group.is_ready(self._clock.now_ms()):
             taken = group.take(limit - processed)
             if taken is None:
@@ -261,11 +266,16 @@ class StreamTask:
             self._consumed.add(queue.partition)
             self._has_uncommitted_work = True
             processed += len(batch) or 1
+        self.is_torn = False
         return processed
 
     def handle_delivery_failure(self, record: ProducerRecord, error: Exception) -> None:
         """A record that the producer had taken did not reach its topic: the production handler decides."""
+        self.is_torn = True
+        if isinstance(error, TaskInterruptedError):
+            raise error  # the broker is at fault, not this record
         self._context.sender.handle_send_error(f"topic {record.topic}", record, error)
+        self.is_torn = False
 
     # time
 
@@ -280,7 +290,9 @@ class StreamTask:
 
     def _punctuate(self, punctuation_type: PunctuationType, now_ms: int) -> bool:
         require(self.task_id, self.phase, TaskPhase.RUNNING, action="punctuate")
+        self.is_torn = True
         fired = self._context.punctuations[punctuation_type].punctuate(now_ms, self._fire)
+        self.is_torn = False
         self._has_uncommitted_work |= fired
         return fired
 
@@ -307,8 +319,10 @@ class StreamTask:
         if not self._has_uncommitted_work:
             return {}
         assert self._state is not None
+        self.is_torn = True
         self._state.flush_caches()
         self._state.log_changes()
+        self.is_torn = False
         # Processor metadata is read back from any partition, so a change of it is committed to all of them.
         partitions = self._group.partitions if self._context.metadata_changed else self._consumed
         return {p: self._committed(p) for p in partitions if p in self._next_offsets}

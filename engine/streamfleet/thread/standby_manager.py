@@ -92,8 +92,13 @@ class StandbyManager:
         except StoreDamagedError as error:
             self._wipe(task_id, error)
             task = self._open(task_id, None)
+        try:
+            committed = self._committed([task])
+        except BaseException:
+            _close_quietly(task)  # nobody has it yet; the next `open_missing` opens it again
+            raise
         self._tasks[task_id] = task
-        self._updater.add(task, self._wanted.get(task_id, UpdateKind.STANDBY), self._committed([task]))
+        self._updater.add(task, self._wanted.get(task_id, UpdateKind.STANDBY), committed)
 
     def _open(self, task_id: TaskId, engines: StoreEngines | None) -> StandbyTask:
         task = self._factory.create_standby(task_id, engines)

@@ -9,6 +9,7 @@ raises and the owner decides.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Generic
@@ -117,6 +118,8 @@ class StreamThread(Generic[ReportT, PlanT]):
         """The plan in force; may be read by any thread."""
         self._event: Event[PlanT] | None = None
         self._must_rewind = False
+        self._troubles: deque[ConsumerEvent] = deque()
+        """To be dealt with."""
         self._warm_ups = WarmUpWatch(config)
         self._disk = DiskWait(name, tasks.has_room, clock)
         self._away_since_ms: int | None = None
@@ -146,7 +149,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         except TaskMigratedError as error:
             log.warning("tasks migrated", thread=self.name, reason=str(error))
             self.counts.lost_assignments += 1
-            self.tasks.drop_all()
+            self._drop_all()
         except LOST_TRANSACTION as error:
             log.warning("transaction lost, going back to the last commit", thread=self.name, reason=str(error))
             self.counts.lost_transactions += 1
@@ -163,17 +166,24 @@ class StreamThread(Generic[ReportT, PlanT]):
             self.tasks.standbys.suspend()  # their databases are on the same disk
             self._go_back()
         except BROKER_AWAY as error:
+            if self.tasks.is_torn:
+                self._go_back()
             self._endure(error)
         self._write_status()
 
+    def _drop_all(self) -> None:
+        self._troubles.clear()
+        self.tasks.drop_all()
+
     def _go_back(self) -> None:
+        self._troubles.clear()
         self.tasks.abandon()
         self._must_rewind = True
         if self.phase is ThreadPhase.RUNNING:
             self._transition_to(ThreadPhase.ASSIGNED)
 
     def _endure(self, error: StreamsError) -> None:
-        """The broker does not answer. A step can be done again, so it is, until the time-out of a task."""
+        """The broker does not answer. A step that has torn no task can be done again, so it is, until the time-out of a task."""
         now_ms = self._clock.now_ms()
         if self._away_since_ms is None:
             self._away_since_ms = now_ms
@@ -234,15 +244,10 @@ class StreamThread(Generic[ReportT, PlanT]):
             self._is_resting = False
         with self.counts.timed("poll"):
             self._poll()
-        try:
-            with self.counts.timed("process"):
-                self._process()
-            with self.counts.timed("punctuate"):
-                self._punctuate()
-        except BROKER_AWAY:
-            # Records that were taken and are half way through cannot be taken up where they were left.
-            self._go_back()
-            raise
+        with self.counts.timed("process"):
+            self._process()
+        with self.counts.timed("punctuate"):
+            self._punctuate()
 
     # the group
 
@@ -280,7 +285,7 @@ class StreamThread(Generic[ReportT, PlanT]):
             self.counts.lost_assignments += 1
             self.assigned = None
             self._transition_to(ThreadPhase.ASSIGNED)
-            self.tasks.drop_all()
+            self._drop_all()
         self._membership.acknowledge(event, self._report(self._shutdown_requested))
 
     # records
@@ -299,14 +304,21 @@ class StreamThread(Generic[ReportT, PlanT]):
         if records:
             self.tasks.add_records(records, self._config.buffered_records_per_partition)
             self._failpoints.hit("after_poll")
-        for trouble in self._consumer.take_events():
-            self._on_trouble(trouble)
+        self._troubles += self._consumer.take_events()
+        while self._troubles:
+            self._on_trouble(self._troubles.popleft())
 
     def _on_trouble(self, trouble: ConsumerEvent) -> None:
-        if isinstance(trouble, OffsetOutOfRange):
-            self._on_missing_offset(trouble)
+        if not isinstance(trouble, OffsetOutOfRange):
+            log.warning("consumer trouble", thread=self.name, trouble=str(trouble))
             return
-        log.warning("consumer trouble", thread=self.name, trouble=str(trouble))
+        try:
+            self._on_missing_offset(trouble)
+        except BROKER_AWAY:
+            self._troubles.appendleft(
+                trouble
+            )  # the consumer does not say it again, and gives nothing more of that partition
+            raise
 
     def _on_missing_offset(self, missing: OffsetOutOfRange) -> None:
         """A member that was paused for too long finds its input gone: the new owner has processed and purged it."""

@@ -14,6 +14,7 @@ import msgspec
 import structlog
 
 from streamfleet.changelog.progress import TaskProgress, UpdateKind
+from streamfleet.changelog.restorable_task import RestorableTask
 from streamfleet.changelog.state_updater import StateUpdater
 from streamfleet.commit.api import Commit, GroupOffsets
 from streamfleet.errors import (
@@ -83,6 +84,8 @@ class TaskManager:
         self._paused: set[TopicPartition] = set()
         self._wanted: frozenset[TaskId] = frozenset()
         self._locked: set[TaskId] = set()
+        self._restored: list[StreamTask] = []
+        """Complete, and not running yet."""
         self.standbys = StandbyManager(factory, updater, offsets, self._wipe)
         self.has_lost_state = False
         """An active task was wiped: a copy elsewhere may be nearer. Taken back by who has told the group."""
@@ -102,6 +105,11 @@ class TaskManager:
     @property
     def running(self) -> list[StreamTask]:
         return [task for task in self._tasks.values() if task.phase is TaskPhase.RUNNING]
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether one was cut off half way, so that all have to go back to the last commit."""
+        return any(task.is_torn for task in self._tasks.values())
 
     @property
     def is_restoring(self) -> bool:
@@ -273,27 +281,36 @@ class TaskManager:
     # restoring
 
     def restore(self) -> bool:
-        """Let tasks run that the StateUpdater is done with; True if there were any."""
-        restored = self._updater.take_restored()
-        for task in restored:
-            self._run(self._tasks[task.task_id])
-        for task, error in self._updater.take_failed():
-            if not isinstance(error, TaskCorruptedError):
-                raise error
-            if isinstance(task, StandbyTask):
-                self.standbys.restart(task, error)
-            else:
-                self._on_corrupted(self._tasks[task.task_id], error)
+        """Let tasks run that the StateUpdater is done with; True if there were any.
+
+        May be called again after a broker has not answered, and goes on then.
+        """
+        self._restored += [self._tasks[task.task_id] for task in self._updater.take_restored()]
+        has_restored = bool(self._restored)
+        while self._restored:
+            self._run(self._restored[0])  # stays in the list until it runs
+        while (failed := self._updater.take_failed()) is not None:
+            self._on_failed(*failed)
         for task_id in list(self._locked):
             self._start_unless_locked(task_id)
         self.standbys.open_missing()
-        return bool(restored)
+        return has_restored
+
+    def _on_failed(self, task: RestorableTask, error: StreamsError) -> None:
+        if not isinstance(error, TaskCorruptedError):
+            raise error
+        if isinstance(task, StandbyTask):
+            self.standbys.restart(task, error)
+        else:
+            self._on_corrupted(self._tasks[task.task_id], error)
 
     def _run(self, task: StreamTask) -> None:
+        committed = self._committed[task.task_id]
+        positions = self._start_positions(task.task_id, committed)  # asks the broker, so it comes first
+        self._restored.remove(task)
+        del self._committed[task.task_id]
         self._count_lost_rows(task)
-        committed = self._committed.pop(task.task_id)
         task.complete_restoration(committed)
-        positions = self._start_positions(task.task_id, committed)
         self._owners.update(dict.fromkeys(positions, task))
         self._consumer.incremental_assign(positions)
         log.info("task running", task=str(task.task_id))
@@ -419,6 +436,8 @@ class TaskManager:
     def _forget(self, task: StreamTask) -> None:
         """No more records for a task."""
         self._updater.remove([task.task_id])
+        if task in self._restored:
+            self._restored.remove(task)
         partitions = [partition for partition, owner in self._owners.items() if owner is task]
         for partition in partitions:
             del self._owners[partition]

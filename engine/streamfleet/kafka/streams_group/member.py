@@ -37,6 +37,8 @@ RETRY_PAUSE_MS = 100
 LEAVE_PATIENCE_MS = 3_000
 """Leaving is a courtesy: without it the group waits for the session time-out."""
 IDLE_MS = 100
+LEAST_SESSION_MS = 5_500
+"""By how much sessions are longer than heartbeat intervals, at the least: brokers have 45 s and 5 s."""
 FIRST_INTERVAL_MS = 5_000
 """The broker's usual heartbeat interval, until it says its own."""
 
@@ -225,6 +227,7 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
         self._epoch = answer.member_epoch
         # Session time-outs are longer than heartbeat intervals, and that is all the broker tells of them.
         self._mailbox.confirm(self._asked_at_ms + self._interval_ms)
+        self._mailbox.keep_tasks(self._asked_at_ms + self._interval_ms + LEAST_SESSION_MS)
         self._mailbox.renew(self._client.metadata(self._epoch))
         if self._phase is _Phase.JOINING:
             self._go(_Phase.WAITING)
