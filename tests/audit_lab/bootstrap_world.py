@@ -35,7 +35,7 @@ class World:
         self.topic = f"{name}-in"
         self.random = random.Random(7)
         self.ends = [0] * partitions
-        self.expected = {}
+        self.expected, self.produced = {}, []
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         admin.create_topics([NewTopic(self.topic, partitions, 1)])[self.topic].result()
 
@@ -63,6 +63,7 @@ class World:
             if n % 1000 == 0:
                 producer.poll(0)
         assert producer.flush(60) == 0
+        self.produced += rows
         return rows
 
     def land(self, rows):

@@ -22,6 +22,8 @@ from typing import Any, Protocol
 from streamfleet.errors import StreamsError
 from streamfleet.kafka.admin import KafkaAdmin
 from streamfleet.state.snapshot import MANIFEST_NAME, SnapshotFile, SnapshotManifest, write_manifest
+from streamfleet.worker.logs import configure_logs
+from streamfleet.worker.secrets import secrets_of
 from streamfleet_jobs.bootstrap import cut_over, source, verification
 from streamfleet_jobs.bootstrap.changelog_topic import ChangelogTopic, client_settings
 from streamfleet_jobs.bootstrap.recomputation import check_sample
@@ -48,12 +50,14 @@ class Engine(Protocol):
 def abort(spec_path: Path, report: Report) -> None:
     """Needs no engine: nothing is computed."""
     spec = read_spec(spec_path)
+    _keep_stdout_clean(spec)
     with _engine_errors_told():
         Bootstrap(spec, None, report).abort()
 
 
 def run(spec_path: Path, engine: EngineName, report: Report) -> None:
     spec = read_spec(spec_path)
+    _keep_stdout_clean(spec)
     if engine is EngineName.LOCAL:
         from streamfleet_jobs.bootstrap.local_engine import LocalEngine
 
@@ -65,6 +69,11 @@ def run(spec_path: Path, engine: EngineName, report: Report) -> None:
 
     with _engine_errors_told(), spark_session(engine, report) as session:
         Bootstrap(spec, SparkEngine(spec, session), report).run()
+
+
+def _keep_stdout_clean(spec: BootstrapSpec) -> None:
+    """Only states are told there; what the engine logs goes to standard error."""
+    configure_logs("console", "warning", secrets=secrets_of(spec.app.client_settings))
 
 
 @contextmanager

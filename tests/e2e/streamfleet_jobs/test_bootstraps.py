@@ -86,3 +86,12 @@ def test_a_job_that_is_killed_anywhere_goes_on(world):
     finally:
         refused.close()
     assert (done.returncode, told) == (4, []) and "stop the app" in done.stderr
+
+
+def test_a_broker_that_does_not_answer_is_said(broker, tmp_path):
+    world = World(broker, tmp_path, f"lake-{uuid.uuid4().hex[:8]}")
+    nobody = {"application_id": world.name, "bootstrap_servers": "127.0.0.1:9", "client_settings": {}}
+    world.land(world.produce(10))
+    done, told = world.run(app=nobody)
+    assert (done.returncode, told) == (3, [])
+    assert "Traceback" not in done.stderr and "error: " in done.stderr

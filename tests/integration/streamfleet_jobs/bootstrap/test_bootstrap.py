@@ -101,3 +101,22 @@ def test_spark_computes_the_same_rows(world):
     computed = [json.loads((world.directory / run / "computed.json").read_text()) for run in ("run", "run-2")]
     assert computed[0]["detail"]["digests"] == computed[1]["detail"]["digests"]
     assert told_by_local[-1]["detail"]["offsets"] == told_by_spark[-1]["detail"]["offsets"]
+
+
+def test_an_abort_puts_the_offsets_back_and_nothing_is_taken_over(world, capfd):
+    world.produce(100)
+    world.run_until_equal(Restored(), store_epochs={}, state_snapshot_dir=None)  # the app has been here before
+    world.produce(200)
+    world.land(world.produced)
+    done, told = world.run()
+    assert done.returncode == 0, done.stderr
+    former, set_now = told[-1]["detail"]["former_offsets"], told[-1]["detail"]["offsets"]
+    assert sum(one["offset"] for one in former) == 100 and sum(one["offset"] for one in set_now) == 300
+    aborted, told = world.run(arguments=["--abort"], token=2)
+    assert aborted.returncode == 0, aborted.stderr
+    assert [line["state"] for line in told] == ["aborted"]
+    again, told = world.run(token=3, **world.second_run())
+    assert again.returncode == 0, again.stderr
+    assert told[-1]["detail"]["former_offsets"] == former
+    assert list((world.directory / "snapshots").rglob("manifest.json")) == []
+    assert capfd.readouterr().err.count("Traceback") == 0
