@@ -21,10 +21,10 @@ def app_page(app: AppDetail, picture: str | None, control_location: str, transla
         f"{app.name} of {app.owner}: {parts_of_it}, {_counted(len(app.stores), 'store', 'stores')}.",
         f"Application id `{app.application_id}`, generation {app.generation}, revision `{app.revision[:19]}`.",
     ]
-    if picture:
-        parts.append(f"![topology of {app.name}]({data_uri(fitted(picture))})")
     links = [("Lineage", lineage_link(app, translator)), *verb_links(app, control_location)]
     parts.append(" · ".join(f"[{title}]({link})" for title, link in links))
+    if picture:  # at the end: Dagster folds what is high
+        parts.append(f"![topology of {app.name}]({data_uri(fitted(picture))})")
     return "\n\n".join(parts)
 
 

@@ -65,12 +65,8 @@ def asset_spec(node: Node, snapshot: FleetSnapshot, translator: FleetTranslator,
         tags=translator.tags(app.name, node.role) if app is not None else {},
         owners=translator.owners(app) if app is not None else None,
         kinds=kinds,
-        code_version=code_version(app) if app is not None and node.role == "sub-topology" else None,
+        code_version=app.topology_hash[:32] if app is not None and node.role == "sub-topology" else None,
     )
-
-
-def code_version(app: AppDetail) -> str:
-    return app.topology_hash[:32]
 
 
 def _metadata(node: Node) -> dict[str, Any]:

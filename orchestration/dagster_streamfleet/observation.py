@@ -24,9 +24,7 @@ from dagster import (
     TableRecord,
     sensor,
 )
-from dagster._core.definitions.data_version import CODE_VERSION_TAG
 
-from dagster_streamfleet.assets import code_version
 from dagster_streamfleet.audits import APPS
 from dagster_streamfleet.checks import evaluation, outcomes
 from dagster_streamfleet.resource import StreamfleetResource
@@ -113,12 +111,11 @@ def _deployed(app: AppSummary, before: Reported | None) -> str:
 
 
 def materializations(app: AppDetail, translator: FleetTranslator) -> list[AssetMaterialization]:
-    """Of its sub-topologies: they are what their code says."""
+    """Of its sub-topologies. Without a code version: Dagster would hold against it that it does not name its inputs' versions."""
     return [
         AssetMaterialization(
             asset_key=translator.sub_topology_key(app.name, sub.id),
             metadata={"revision": app.revision, "generation": app.generation, "slots": app.slots},
-            tags={CODE_VERSION_TAG: code_version(app)},
         )
         for sub in app.sub_topologies
     ]

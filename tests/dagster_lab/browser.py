@@ -30,7 +30,7 @@ class Window:
         self.page.set_default_timeout(_PATIENCE_MS)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
-        self.page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
+        self.page.on("request", lambda request: self.hosts.update(filter(None, [urlsplit(request.url).netloc])))
 
     def keep(self, name: str, *, whole: bool = False) -> None:
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)

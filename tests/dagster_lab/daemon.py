@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -49,6 +51,13 @@ class Daemon:
     def stop_daemon(self) -> None:
         """Only what ticks; pages and locations stay."""
         assert self.dagster.part("daemon").stop()
+
+    def kill_daemon(self) -> None:
+        """Without a word, as by a machine that fails."""
+        pid = self.dagster.part("daemon").pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not self.dagster.part("daemon").is_running, "it to be gone")
 
     def ticks(self, sensor: str) -> list[Tick]:
         """The newest first."""

@@ -80,3 +80,14 @@ def updates(bootstrap_servers: str, topic: str) -> dict[str, list[int]]:
         return found
     finally:
         consumer.close()
+
+
+def latest(bootstrap_servers: str, topic: str) -> dict[str, int]:
+    """Of each key, the last count that was committed."""
+    return {key: counts[-1] for key, counts in updates(bootstrap_servers, topic).items()}
+
+
+def assert_counted_once(bootstrap_servers: str, topic: str) -> None:
+    """Counts only grow: no record was counted twice, and none was taken back."""
+    for key, counts in updates(bootstrap_servers, topic).items():
+        assert counts == sorted(set(counts)), key

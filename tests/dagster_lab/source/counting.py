@@ -40,3 +40,11 @@ def again() -> sf.Topology:
 
 def careful() -> sf.Topology:
     return counting("careful")
+
+
+def leader() -> sf.Topology:
+    return counting("leader")
+
+
+def timer() -> sf.Topology:
+    return counting("timer")

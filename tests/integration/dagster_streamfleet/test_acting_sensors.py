@@ -1,12 +1,11 @@
 """Dagster's daemon and a real fleet: what sensors launch happens, once, and results stay exact."""
 
-import os
-import signal
 import time
 
 import pytest
 from tests.dagster_lab.fleet import until
-from tests.dagster_lab.load import Load, updates
+from tests.dagster_lab.load import Load, assert_counted_once, latest, updates
+from tests.dagster_lab.placement import interrupt, seconds_until_promoted, until_spread
 from tests.integration.dagster_streamfleet.conftest import BUSY_AT_FIRST
 
 from streamfleet_platform import OperationState, Phase
@@ -15,60 +14,19 @@ PROMOTED_SECONDS = 40.0
 """With a daemon that looks every five seconds and launches a process for each run; the group's own timer: 600."""
 
 
-def actives(fleet, app):
-    return {
-        (task.id, task.slot) for task in fleet.app(app).placement if task.role == "active" and task.state == "running"
-    }
-
-
-def is_spread(fleet, app):
-    """Two tasks on each of two slots."""
-    slots = [slot for _, slot in actives(fleet, app)]
-    return sorted(slots) == [0, 0, 1, 1]
-
-
-def interrupt(fleet, app, slot):
-    """Out of the group for a while, as by a network that fails: what it has on disk grows old."""
-    (worker,) = [worker for worker in fleet.app(app).workers if worker.slot == slot]
-    os.kill(worker.pid, signal.SIGSTOP)
-    try:
-        until(
-            lambda: {other for _, other in actives(fleet, app)} == {1 - slot} and len(actives(fleet, app)) == 4,
-            "all tasks to move",
-        )
-    finally:
-        os.kill(worker.pid, signal.SIGCONT)
-
-
 def test_a_warm_up_that_has_caught_up_is_promoted_by_the_sensor_where_the_group_itself_would_wait(fleet, daemon):
-    until(lambda: is_spread(fleet, "warm"), "both slots to have tasks")
+    until_spread(fleet, "warm")
     interrupt(fleet, "warm", 1)
-    with fleet.client() as client:
-        (decided,) = until(
-            lambda: [each for each in client.decisions().probing if each.app == "warm"], "a warm-up to catch up"
-        )
-        seen_at = time.time()
-        until(
-            lambda: actives(fleet, "warm") & {tuple(_place(task)) for task in decided.tasks},
-            "it to be promoted",
-            PROMOTED_SECONDS,
-        )
-        took = time.time() - seen_at
-    (operation,) = fleet.operations("warm", "probe")[:1]
-    tick = until(lambda: next((tick for tick in daemon.ticks("streamfleet_probing") if tick.runs), None), "its tick")
-    print(f"caught up -> tick {tick.at - seen_at:.1f} s -> promoted {took:.1f} s (the group's timer: 600 s)")
+    took = seconds_until_promoted(fleet, "warm", PROMOTED_SECONDS)
+    operation = fleet.operations("warm", "probe")[0]
+    tick = until(
+        lambda: next((tick for tick in reversed(daemon.ticks("streamfleet_probing")) if tick.runs), None), "its tick"
+    )
+    print(
+        f"promoted {took:.1f} s after it had caught up, {time.time() - tick.at:.1f} s after the tick (the group's timer: 600 s)"
+    )
     assert operation.actor == "dagster"
-    assert operation.intent_id == decided.intent_id
-
-
-def _place(task):
-    name, _, slot = task.partition("@")
-    return name, int(slot)
-
-
-def latest(fleet, app):
-    """Of each key, the last count that was committed."""
-    return {key: counts[-1] for key, counts in updates(fleet.bootstrap_servers, f"{app}-out").items()}
+    assert operation.intent_id.startswith("probe-warm-")
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +35,10 @@ def again(fleet):
     for app in ("again", "careful"):
         with Load(fleet.bootstrap_servers, f"{app}-in", 400, keys=50) as load:
             until(lambda load=load: min(load.written.values(), default=0) >= 2, "every key")
-        until(lambda app=app, load=load: latest(fleet, app) == load.written, "all to be counted")
+        until(
+            lambda app=app, load=load: latest(fleet.bootstrap_servers, f"{app}-out") == load.written,
+            "all to be counted",
+        )
     return load
 
 
@@ -153,6 +114,5 @@ def test_raised_load_makes_the_fleet_scale_by_an_effective_step_and_results_stay
 
     loads["busy"].close()
     wanted = loads["busy"].written
-    until(lambda: latest(fleet, "busy") == wanted, "all records to be counted")
-    for key, counts in updates(fleet.bootstrap_servers, "busy-out").items():
-        assert counts == sorted(set(counts)), key  # no record was counted twice, and none was taken back
+    until(lambda: latest(fleet.bootstrap_servers, "busy-out") == wanted, "all records to be counted")
+    assert_counted_once(fleet.bootstrap_servers, "busy-out")

@@ -1,0 +1,26 @@
+"""A fleet and Dagster for each test: these take apart what they stand on."""
+
+import pytest
+from tests.dagster_lab.daemon import Daemon
+from tests.dagster_lab.fleet import Fleet
+
+from examples.demo.dagster_up import Dagster
+
+
+@pytest.fixture
+def started(broker, tmp_path):
+    """Fleets that run, by their apps, with Dagster that does not yet. Topics are the test's own: apps must differ between tests."""
+    closing = []
+
+    def start(*apps):
+        fleet = Fleet(tmp_path, broker.bootstrap_servers, apps)
+        dagster = Dagster(tmp_path / "dagster")
+        closing.extend([fleet.close, dagster.stop])
+        fleet.start(dagster=dagster.url)
+        fleet.apply()
+        fleet.until_running()
+        return fleet, Daemon(dagster, fleet)
+
+    yield start
+    for close in reversed(closing):
+        close()

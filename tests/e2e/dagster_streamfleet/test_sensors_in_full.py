@@ -1,0 +1,79 @@
+"""What the short forms in tests/integration/dagster_streamfleet show, for longer and with more going wrong."""
+
+import random
+import time
+from contextlib import ExitStack
+
+import pytest
+from tests.dagster_lab.fleet import until
+from tests.dagster_lab.load import Load, assert_counted_once, latest
+from tests.dagster_lab.placement import interrupt, seconds_until_promoted, until_spread
+
+from streamfleet_platform import Phase
+
+pytestmark = pytest.mark.timeout(900)
+
+
+def test_a_caught_up_warm_up_waits_for_the_timer_for_the_sensor_or_for_nobody(started):
+    """Side by side: the group's own timer alone, the sensor, and a worker that asks by itself."""
+    fleet, daemon = started("leader", "timer", "warm")
+    seconds = {}
+    with ExitStack() as stack:
+        for app in fleet.apps:
+            stack.enter_context(Load(fleet.bootstrap_servers, f"{app}-in", 400, keys=2000))
+            until_spread(fleet, app)
+        for app in ("timer", "leader"):  # without Dagster, which would act for the first one
+            interrupt(fleet, app, 1)
+            seconds[app] = seconds_until_promoted(fleet, app, 120)
+        daemon.start()
+        interrupt(fleet, "warm", 1)
+        seconds["warm"] = seconds_until_promoted(fleet, "warm", 60)
+    print(
+        f"from caught up to promoted: timer {seconds['timer']:.1f} s (it was set to 60, and is 600 unless set), "
+        f"sensor {seconds['warm']:.1f} s, the worker by itself {seconds['leader']:.1f} s"
+    )
+    assert {operation.actor for operation in fleet.operations("warm", "probe")} == {"dagster"}
+    assert seconds["warm"] < 30 < seconds["timer"]
+    assert seconds["leader"] < seconds["warm"]
+
+
+def test_load_that_is_raised_twice_scales_twice_by_effective_steps_and_every_record_is_counted_once(started):
+    fleet, daemon = started("busy")
+    daemon.start()
+    with Load(fleet.bootstrap_servers, "busy-in", 100) as load:
+        for rate, slots in ((430, 2), (860, 4)):
+            load.rate = rate
+            until(lambda slots=slots: fleet.app("busy").slots_ready == slots, f"{slots} slots", 240)
+            fleet.until_running("busy")
+        load.rate = 100
+    until(lambda: latest(fleet.bootstrap_servers, "busy-out") == load.written, "all records to be counted", 120)
+    assert_counted_once(fleet.bootstrap_servers, "busy-out")
+    scaled = [(done.result["before"], done.params["slots"], done.actor) for done in fleet.operations("busy", "scale")]
+    print(f"scaled {scaled}, {sum(load.written.values())} records counted once")
+    assert scaled == [(1, 2, "dagster"), (2, 4, "dagster")]
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_a_daemon_killed_at_any_moment_resets_once_per_generation(started, seed):
+    fleet, daemon = started("again", "careful")
+    daemon.start()
+    with Load(fleet.bootstrap_servers, "again-in", 400, keys=50) as load:
+        until(lambda: min(load.written.values(), default=0) >= 2, "every key")
+    chance = random.Random(seed)
+    rounds = 5
+    for done in range(1, rounds + 1):
+        fleet.raise_generation("careful")
+        wanted = fleet.raise_generation("again")
+        fleet.apply()
+        time.sleep(chance.uniform(0, 8))  # anywhere from before its tick to after its run
+        daemon.kill_daemon()
+        daemon.start()
+        until(lambda wanted=wanted: fleet.app("again").generation == wanted, f"generation {wanted}", 120)
+        until(lambda: fleet.app("again").phase is Phase.RUNNING, "it to run", 120)
+        resets = fleet.operations("again", "reset")
+        assert len(resets) == done
+        assert {each.state.value for each in resets} == {"succeeded"}
+    daemon.replay("streamfleet_reset", "streamfleet_scaling", "streamfleet_probing")
+    assert len(fleet.operations("again", "reset")) == rounds
+    assert fleet.operations("careful", "reset") == []
+    until(lambda: latest(fleet.bootstrap_servers, "again-out") == load.written, "the same results once more")
