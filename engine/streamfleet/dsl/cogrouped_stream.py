@@ -164,6 +164,7 @@ class TimeWindowedCogroupedKStream(_Cogrouped[K, VA]):
         store: str | None = None,
         materialized: Materialized | None = None,
     ) -> KTable[Windowed[K], VA]:
+        """The table of all streams by window, each key and window starting with `initializer()`."""
         checked_function("aggregate", initializer, "initializer", ())
         options = chosen_materialized("aggregate", store, materialized)
         windows, strategy = self._windows, EmitStrategy.ON_WINDOW_UPDATE

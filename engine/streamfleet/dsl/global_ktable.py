@@ -11,6 +11,8 @@ V = TypeVar("V")
 
 
 class GlobalKTable(Generic[K, V]):
+    """All partitions of a topic as a table, in every process: streams join it by any key, and processors read its store."""
+
     def __init__(self, store: str, queryable_store_name: str | None) -> None:
         self._store = store
         self.queryable_store_name = queryable_store_name

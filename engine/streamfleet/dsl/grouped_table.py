@@ -31,6 +31,8 @@ _REDUCE = "KTABLE-REDUCE-"
 
 
 class KGroupedTable(StreamLike[K, V]):
+    """A table whose rows are grouped anew. An aggregation adds a row that comes to its group, and takes out one that leaves it."""
+
     def __init__(
         self,
         scope: BuilderScope,

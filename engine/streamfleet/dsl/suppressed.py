@@ -29,19 +29,24 @@ class BufferConfig:
 
     @staticmethod
     def max_records(records: int) -> BufferConfig:
+        """At most so many updates; the oldest leave early when there are more."""
         return BufferConfig(emits_early=True).with_max_records(records)
 
     @staticmethod
     def max_bytes(size: int) -> BufferConfig:
+        """At most so many bytes; the oldest updates leave early when there are more."""
         return BufferConfig(emits_early=True).with_max_bytes(size)
 
     def with_max_records(self, records: int) -> BufferConfig:
+        """The same, with this limit as well."""
         return replace(self, records=_limit("max_records", records))
 
     def with_max_bytes(self, size: int) -> BufferConfig:
+        """The same, with this limit as well."""
         return replace(self, bytes=_limit("max_bytes", size))
 
     def with_no_bound(self) -> BufferConfig:
+        """The same without limits."""
         return replace(self, records=LONG_MAX, bytes=LONG_MAX, emits_early=False)
 
     def emit_early_when_full(self) -> BufferConfig:

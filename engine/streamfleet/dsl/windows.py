@@ -13,6 +13,8 @@ from streamfleet.records import TimeWindow
 
 
 class EmitStrategy(enum.Enum):
+    """When a windowed aggregation passes a result on: at every update, or once when the window has closed."""
+
     ON_WINDOW_UPDATE = "on_window_update"
     """A result for every update of a window (less what caching holds back)."""
     ON_WINDOW_CLOSE = "on_window_close"

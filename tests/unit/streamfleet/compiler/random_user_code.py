@@ -291,9 +291,15 @@ class Extracting(sf.TimestampExtractor):
 class Passing(sf.Processor):
     def __init__(self, inner):
         self._inner = inner
-        self.init, self.process, self.close = inner.init, inner.process, inner.close
 
-    process = None  # instances have their own
+    def init(self, context):
+        self._inner.init(context)
+
+    def process(self, record):
+        self._inner.process(record)
+
+    def close(self):
+        self._inner.close()
 
 
 class PassingOn(sf.ProcessorWrapper):
