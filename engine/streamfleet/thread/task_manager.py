@@ -354,12 +354,10 @@ class TaskManager:
         """Hand records to their tasks.
 
         Tasks that can go on work off what they have before more is polled. A partition is paused only where its task waits for
-        another input, and then late: librdkafka throws away what it has fetched of a paused partition, up to 100,000 records, and
+        another input, and then late: librdkafka throws away what it has fetched of a paused partition, up to 20,000 records, and
         fetches it again when it is resumed.
         """
-        by_partition: dict[TopicPartition, list[RawRecord]] = {}
-        for record in records:
-            by_partition.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
+        by_partition = _by_partition(records)
         full = []
         for partition, batch in by_partition.items():
             task = self._owners.get(partition)
@@ -474,3 +472,16 @@ class TaskManager:
             task.close()
         except StateStoreError as error:
             log.warning("database of a task could not be closed", task=str(task.task_id), error=str(error))
+
+
+def _by_partition(records: Iterable[RawRecord]) -> dict[TopicPartition, list[RawRecord]]:
+    """Records come in runs of one partition: only where the next run begins a partition has to be looked up."""
+    grouped: dict[TopicPartition, list[RawRecord]] = {}
+    topic, number = None, -1
+    run: list[RawRecord] = []
+    for record in records:
+        if record.partition != number or record.topic != topic:
+            topic, number = record.topic, record.partition
+            run = grouped.setdefault(TopicPartition(topic, number), [])
+        run.append(record)
+    return grouped
