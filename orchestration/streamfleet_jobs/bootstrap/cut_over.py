@@ -72,8 +72,12 @@ class AppGroup:
         asked = [TopicPartition(topic, number) for number in range(partitions)]
         return {partition.partition: offset for partition, offset in self._admin.list_offsets(asked, kind).items()}
 
-    def targets(self, next_offsets: dict[int, int], stream_times: dict[int, int]) -> dict[TopicPartition, WireOffset]:
-        """Where the group will begin. Everything in a repartition topic came from records before, or will come again."""
+    def targets(
+        self, next_offsets: dict[int, int], stream_times: dict[int, int], observed: dict[int, int]
+    ) -> dict[TopicPartition, WireOffset]:
+        """Where the group will begin, and with which stream time. Everything in a repartition topic came from records before,
+        or will come again; `observed` is the stream time of its tasks.
+        """
         spec = self._spec
         targets = {
             TopicPartition(spec.input.topic, partition): _wire(offset, stream_times.get(partition, -1))
@@ -84,7 +88,9 @@ class AppGroup:
             ends = (
                 {} if found is None else self._offsets(spec.input.through, found.partitions, OffsetKind.HIGH_WATERMARK)
             )
-            targets |= {TopicPartition(spec.input.through, p): _wire(offset, -1) for p, offset in ends.items()}
+            targets |= {
+                TopicPartition(spec.input.through, p): _wire(offset, observed.get(p, -1)) for p, offset in ends.items()
+            }
         return targets
 
     def committed(self) -> dict[TopicPartition, WireOffset]:

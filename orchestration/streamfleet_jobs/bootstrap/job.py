@@ -21,21 +21,23 @@ from typing import Any, Protocol
 
 from streamfleet.errors import StreamsError
 from streamfleet.kafka.admin import KafkaAdmin
-from streamfleet.state.snapshot import MANIFEST_NAME, SnapshotFile, SnapshotManifest, write_manifest
 from streamfleet.worker.logs import configure_logs
 from streamfleet.worker.secrets import secrets_of
 from streamfleet_jobs.bootstrap import cut_over, source, verification
 from streamfleet_jobs.bootstrap.changelog_topic import ChangelogTopic, client_settings
-from streamfleet_jobs.bootstrap.recomputation import check_sample
+from streamfleet_jobs.bootstrap.manifests import files_of, remove_manifests, write_manifests
+from streamfleet_jobs.bootstrap.recomputation import check_sample, choose_sample
 from streamfleet_jobs.bootstrap.source import SourceFacts
 from streamfleet_jobs.bootstrap.spec import BootstrapSpec, read_spec
-from streamfleet_jobs.bootstrap.staging import computed_files, computed_rows, stage, staged_rows, table_directory
+from streamfleet_jobs.bootstrap.staging import computed_files, computed_rows, newest_time, stage, staged_rows
 from streamfleet_jobs.bootstrap.steps import STATES, RunDirectory, checksums, still_there
+from streamfleet_jobs.bootstrap.verification import rows_of
 from streamfleet_jobs.columns.row_digest import Digest
 from streamfleet_jobs.engines import EngineName
 from streamfleet_jobs.errors import RefusedError, UnavailableError
 from streamfleet_jobs.progress import Report
 
+_CUT_OVER = ("next_offsets", "stream_times", "observed_times")
 KILL_AFTER = "STREAMFLEET_BOOTSTRAP_KILL_AFTER"
 
 
@@ -126,8 +128,7 @@ class Bootstrap:
             if kept is not None:
                 self._report(f"bootstrap of {self._spec.store.name}: putting the group's offsets back")
                 self._group.put_back(kept["offsets"])
-            for partition in self._partitions:
-                (table_directory(self._spec, partition) / MANIFEST_NAME).unlink(missing_ok=True)
+            remove_manifests(self._spec)
             _tell("aborted", {"offsets": (kept or {}).get("offsets", [])}, resumed=False, seconds=0.0)
 
     @property
@@ -152,22 +153,28 @@ class Bootstrap:
         draft.rename(self._computed)
         digests = {p: verification.digest_of_records(computed_rows(self._computed, p)) for p in self._partitions}
         files = [file for p in self._partitions for file in computed_files(self._computed, p)]
+        stream_times = {p: found.stream_time for p, found in facts.partitions.items()}
         return {
-            "records": sum(map(verification.rows_of, digests.values())),
+            "records": sum(map(rows_of, digests.values())),
             "table_rows": sum(found.rows for found in facts.partitions.values()),
             "next_offsets": next_offsets,
-            "stream_times": {p: found.stream_time for p, found in facts.partitions.items()},
+            "stream_times": stream_times,
+            "observed_times": stream_times if self._spec.input.through is None else self._newest(),
             "digests": {p: verification.to_detail(digest) for p, digest in digests.items()},
             "files": checksums(self._computed, files),
         }, False
+
+    def _newest(self) -> dict[int, int]:
+        """Stream time of the tasks behind a repartition topic: partitions of the input say nothing of those."""
+        found = {p: newest_time(self._computed, p) for p in self._partitions}
+        return {p: time for p, time in found.items() if time is not None}
 
     def _stage(self) -> tuple[dict[str, Any], bool]:
         known = self._directory.record("staged")
         root = self._spec.snapshot_directory
         if known is not None and still_there(root, known["files"]):
             return known, True
-        for partition in self._partitions:
-            (table_directory(self._spec, partition) / MANIFEST_NAME).unlink(missing_ok=True)
+        remove_manifests(self._spec)
         staged = [entry for p in self._partitions for entry in stage(self._spec, self._computed, p)]
         rows = {str(path.relative_to(root)): count for path, count in staged}
         return {
@@ -207,15 +214,14 @@ class Bootstrap:
         info, ends = self._topic.ensure(), self._topic.ends()
         for partition in self._partitions:
             self._verify_partition(partition, ends[partition], staged)
-        sample = self._sample()
+        sample = choose_sample(self._spec, self._computed, {p: rows_of(self._digest(p)) for p in self._partitions})
         replayed = check_sample(self._spec, sample)
-        targets = self._group.targets(_numbers(computed["next_offsets"]), _numbers(computed["stream_times"]))
+        targets = self._group.targets(*(_numbers(computed[name]) for name in _CUT_OVER))
         former = known["former_offsets"] if known else self._former()
         self._directory.check_token()
         self._group.check_idle()
         self._group.set(targets)
-        for partition in self._partitions:
-            self._write_manifest(partition, info.topic_id, ends[partition], staged, computed)
+        write_manifests(self._spec, info.topic_id, ends, _numbers(computed["observed_times"]), staged)
         return {
             "epoch": self._spec.epoch,
             "changelog": self._topic.name,
@@ -231,7 +237,7 @@ class Bootstrap:
 
     def _verify_partition(self, partition: int, end: int, staged: dict[str, Any]) -> None:
         wanted = self._digest(partition)
-        files = [self._spec.snapshot_directory / name for name in self._files_of(partition, staged)]
+        files = [self._spec.snapshot_directory / name for name in files_of(self._spec, partition, staged)]
         rows = verification.as_records(staged_rows(files))
         placed = verification.check_placement(self._spec, partition, rows)
         verification.check_equal("table files", partition, verification.digest_of_records(placed), wanted)
@@ -247,43 +253,9 @@ class Bootstrap:
         found: list[dict[str, Any]] = kept["offsets"]
         return found
 
-    def _write_manifest(
-        self, partition: int, topic_id: str, end: int, staged: dict[str, Any], computed: dict[str, Any]
-    ) -> None:
-        spec, names = self._spec, self._files_of(partition, staged)
-        if end == 0:
-            return  # nothing to take over, and nothing to replay
-        manifest = SnapshotManifest(
-            application_id=spec.app.application_id,
-            store=spec.store.name,
-            partition=partition,
-            store_number=spec.store.number,
-            changelog=self._topic.name,
-            changelog_topic_id=topic_id,
-            changelog_offset=end - 1,
-            observed_time=_numbers(computed["stream_times"]).get(partition, -1),
-            files=tuple(SnapshotFile(Path(n).name, staged["files"][n], staged["rows"][n]) for n in names),
-        )
-        write_manifest(spec.snapshot_directory, manifest)
-
-    def _files_of(self, partition: int, staged: dict[str, Any]) -> list[str]:
-        place = f"{self._spec.changelog}/{partition}/"
-        return sorted(name for name in staged["files"] if name.startswith(place))
-
     def _digest(self, partition: int) -> Digest:
         computed = self._directory.record("computed") or {}
         return verification.from_detail(computed["digests"][str(partition)])
-
-    def _sample(self) -> dict[bytes, tuple[bytes, int]]:
-        """Spread over all partitions: every n-th key of each."""
-        share = -(-self._spec.sample_keys // self._spec.store.partitions)
-        chosen: dict[bytes, tuple[bytes, int]] = {}
-        for partition in self._partitions:
-            stride = max(1, verification.rows_of(self._digest(partition)) // max(share, 1))
-            rows = enumerate(computed_rows(self._computed, partition))
-            picked = [(key, (value, at)) for number, (key, value, at) in rows if number % stride == 0]
-            chosen |= dict(picked[:share])
-        return chosen
 
 
 def _numbers(detail: dict[Any, int]) -> dict[int, int]:

@@ -6,7 +6,9 @@ What the engine makes of the table's rows in the order of their offsets must be,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +19,7 @@ import streamfleet as sf
 from streamfleet.testing import TopologyTestDriver
 from streamfleet_jobs.bootstrap.rows import assembler, serde
 from streamfleet_jobs.bootstrap.spec import BootstrapSpec
+from streamfleet_jobs.bootstrap.staging import computed_rows
 from streamfleet_jobs.columns.event_times import milliseconds
 from streamfleet_jobs.errors import RefusedError
 
@@ -58,6 +61,17 @@ def check_sample(spec: BootstrapSpec, wanted: dict[bytes, tuple[bytes, int]]) ->
                     hint="this is a defect of the job: do not publish this epoch",
                 )
     return len(records)
+
+
+def choose_sample(spec: BootstrapSpec, computed: Path, rows: Mapping[int, int]) -> dict[bytes, tuple[bytes, int]]:
+    """Spread over all partitions, which have so many rows: every n-th key of each."""
+    share = -(-spec.sample_keys // spec.store.partitions)
+    chosen: dict[bytes, tuple[bytes, int]] = {}
+    for partition, count in rows.items():
+        every = max(1, count // max(share, 1))
+        picked = islice(computed_rows(computed, partition), 0, share * every, every)
+        chosen |= {key: (value, at) for key, value, at in picked}
+    return chosen
 
 
 _INPUT = _InPlace()

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamfleet.state.rocksdb_engine import RocksDBEngine, write_table_file
@@ -29,6 +30,13 @@ def computed_rows(root: Path, partition: int) -> Iterator[Row]:
     for file in computed_files(root, partition):
         for batch in pq.ParquetFile(file).iter_batches(columns=["key", "value", "timestamp"]):
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def newest_time(root: Path, partition: int) -> int | None:
+    """The largest timestamp of a partition's rows; None: it has none."""
+    files = computed_files(root, partition)
+    times = [pc.max(pq.read_table(file, columns=["timestamp"])["timestamp"]).as_py() for file in files]
+    return max((time for time in times if time is not None), default=None)
 
 
 def table_directory(spec: BootstrapSpec, partition: int) -> Path:

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import sys
 import time
 import uuid
 
@@ -24,14 +25,21 @@ def world(broker, tmp_path):
     return world
 
 
-def timed(what, act):
-    began = time.monotonic()
-    found = act()
-    print(f"{what}: {time.monotonic() - began:.1f} s")
-    return found
+@pytest.fixture
+def timed(capfd):
+    """Does it, and says how long it took, whatever is captured."""
+
+    def act(what, does):
+        began = time.monotonic()
+        found = does()
+        with capfd.disabled():
+            sys.stdout.write(f"{what}: {time.monotonic() - began:.1f} s\n")
+        return found
+
+    return act
 
 
-def test_a_million_keys_are_adopted_and_only_the_tail_is_replayed(world, capfd):
+def test_a_million_keys_are_adopted_and_only_the_tail_is_replayed(world, timed, capfd):
     for at, state in enumerate(STATES):
         killed, told = timed(
             f"until killed after {state}", lambda s=state, t=at: world.run("spark-local", s, token=t + 1)
@@ -59,7 +67,7 @@ def test_a_million_keys_are_adopted_and_only_the_tail_is_replayed(world, capfd):
     assert capfd.readouterr().out.count("snapshot not used, the changelog is replayed") == world.partitions
 
 
-def test_an_app_that_processed_everything_has_the_same(world):
+def test_an_app_that_processed_everything_has_the_same(world, timed):
     done, _ = timed("bootstrap without Spark", lambda: world.run())
     assert done.returncode == 0, done.stderr
     world.produce(TAIL)
