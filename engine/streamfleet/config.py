@@ -245,6 +245,8 @@ class StreamsConfig:
     """How often processed records are deleted from repartition topics."""
     num_stream_threads: int = _setting("num.stream.threads", 1, _at_least(1))
     """StreamThreads of one process. Python runs one at a time: scale by processes."""
+    gc_threshold: int = _setting("gc.threshold", 50_000, _at_least(0))
+    """How many objects a worker makes before Python looks for cyclic garbage; 0: Python's own ways."""
     group_protocol: Literal["classic", "streams"] = _setting("group.protocol", "classic", _one_of("classic", "streams"))
     """Who plans which member runs which task: one of the members (classic), or the broker (streams)."""
     group_instance_id: str | None = _setting("group.instance.id", None, _as_is)

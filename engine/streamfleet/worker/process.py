@@ -38,6 +38,7 @@ from streamfleet.worker.controls import Controls
 from streamfleet.worker.digest_pages import PREFIX as DIGEST_PREFIX
 from streamfleet.worker.digest_pages import DigestPages
 from streamfleet.worker.exit_codes import ExitCode, exit_code_of
+from streamfleet.worker.garbage import looked_for_seldom
 from streamfleet.worker.http_door import HttpDoor, Pages, url_of
 from streamfleet.worker.http_routes import Routes
 from streamfleet.worker.http_server import Address
@@ -115,6 +116,10 @@ class Worker:
 
     def run(self) -> ExitCode:
         """Returns when the worker has ended in good order; a dirty end does not return. Call it in the main thread."""
+        with looked_for_seldom(self._config.gc_threshold):
+            return self._run()
+
+    def _run(self) -> ExitCode:
         self._remember_topics()
         peers, address = Peers(self._config.application_id), self._settings.http
         door = None if address is None else HttpDoor(self._routes(peers, address), address)
