@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewTopic, OffsetSpec, ResourceType
-from tests.interop.inputs import PARTITIONS, Headers, Input
+from tests.interop.inputs import PARTITIONS, Headers, Input, waves
 from tests.interop.side import Side
 from tests.interop.topologies import INPUTS, OUTPUTS
 
@@ -131,9 +131,13 @@ class App:
 
     def run(self, side: Side, records: Iterable[Input], state: str | None = None) -> None:
         """Give the app to a side until everything is processed, and take it away again."""
-        self.write(records)
+        first, *others = waves(self.topology, list(records))
+        self.write(first)
         self.start(side, state)
         self.wait_until_caught_up()
+        for wave in others:
+            self.write(wave)
+            self.wait_until_caught_up()
         side.close()
 
     def ends(self) -> dict[ids.TopicPartition, int]:
@@ -248,6 +252,13 @@ def wait_for(condition: Callable[[], bool], what: str, seconds: float = SECONDS)
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds} s in vain for {what}"
         time.sleep(0.02)
+
+
+def values_of(changelogs: Mapping[str, list[dict[bytes, Row]]]) -> dict[str, list[dict[bytes, bytes]]]:
+    """Without the times and headers of rows, which are those of the last answer that was taken."""
+    return {
+        name: [{key: row.value for key, row in rows.items()} for rows in parts] for name, parts in changelogs.items()
+    }
 
 
 def newest_values(results: Iterable[Result]) -> dict[bytes | None, bytes]:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from tests.interop.app import Result, newest_values
-from tests.interop.inputs import PARTITIONS, Input
+from tests.interop.inputs import PARTITIONS, Input, waves
 from tests.interop.topologies import OUTPUTS, STRING, topology
 
 import streamfleet as sf
@@ -31,8 +31,8 @@ def _run(name: str, phases: Sequence[Sequence[Input]], partition: int | None) ->
         application_id=TOPICS, default_key_serde=STRING, default_value_serde=STRING, statestore_cache_max_bytes=0
     )
     with TopologyTestDriver(topology(name, TOPICS), config) as driver:
-        for phase in phases:
-            for record in _in_order(record for record in phase if partition in (None, record.partition)):
+        for wave in (wave for phase in phases for wave in waves(name, phase)):
+            for record in _in_order(record for record in wave if partition in (None, record.partition)):
                 driver.pipe_raw(f"{TOPICS}-{record.topic}", record.key, record.value, record.timestamp, record.headers)
         drained = driver.drain()
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import re
 import subprocess
 import sys
 import threading
@@ -15,6 +16,13 @@ from tests.interop.build import java_command
 
 PATIENCE_SECONDS = 150
 """Longer than a side itself waits for its app to run, so that its own reason is heard."""
+
+
+_NEIGHBOURS = re.compile(r"(?<=--> |<-- )(\S+(?:, \S+)+)")
+
+
+def _sorted(neighbours: re.Match[str]) -> str:
+    return ", ".join(sorted(neighbours[0].split(", ")))
 
 
 class SideError(Exception):
@@ -57,8 +65,9 @@ class Side:
         self._expect("closed")
 
     def describe(self, topology: str, topics: str) -> str:
+        """Nodes that follow one node, or go before it, have no order of their own in Java: here they are sorted."""
         self._say(f"describe topology={topology} topics={topics}")
-        return "\n".join(self._answer("described"))
+        return _NEIGHBOURS.sub(_sorted, "\n".join(self._answer("described")))
 
     def kill(self) -> None:
         """With signal 9: nobody is told, transactions stay open."""

@@ -3,16 +3,16 @@
 from dataclasses import replace
 
 import pytest
-from tests.interop.app import App, newest_values, times_of
+from tests.interop.app import App, newest_values, times_of, values_of
 from tests.interop.inputs import phases
-from tests.interop.oracle import expected_results
-from tests.interop.topologies import NAMES
+from tests.interop.oracle import expected_results, expected_rows
+from tests.interop.topologies import ORDERED
 
 GUARANTEES = ["at_least_once", "exactly_once_v2"]
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
-@pytest.mark.parametrize("topology", NAMES)
+@pytest.mark.parametrize("topology", ORDERED)
 def test_results_state_and_times_go_on(relay, broker, tmp_path, base_ms, java_alone, topology, guarantee):
     app = App(broker.bootstrap_servers, tmp_path, topology, guarantee)
     given = phases(topology, base_ms)
@@ -24,6 +24,20 @@ def test_results_state_and_times_go_on(relay, broker, tmp_path, base_ms, java_al
     assert app.internal_settings() == reference.internal_settings()
     assert app.changelogs() == reference.changelogs()
     assert times_of(app.committed(), app.name) == times_of(reference.committed(), reference.name)
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_rows_joined_by_a_foreign_key_go_on(relay, broker, tmp_path, base_ms, java_alone, guarantee):
+    """Subscriptions of one engine are answered by the other."""
+    app = App(broker.bootstrap_servers, tmp_path, "foreign", guarantee)
+    given = phases("foreign", base_ms)
+    for number, (side, records) in enumerate(zip(relay, given, strict=True), start=1):
+        app.run(side, records)
+        assert app.rows() == expected_rows("foreign", given[:number])
+    reference = java_alone("foreign")
+    assert app.rows() == reference.rows()
+    assert app.internal_settings() == reference.internal_settings()
+    assert values_of(app.changelogs()) == values_of(reference.changelogs())
 
 
 @pytest.mark.parametrize("topology", ["windows", "sessions", "final"])
