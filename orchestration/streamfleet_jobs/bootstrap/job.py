@@ -15,7 +15,8 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -50,27 +51,29 @@ class Engine(Protocol):
 
 
 def abort(spec_path: Path, report: Report) -> None:
-    """Needs no engine: nothing is computed."""
     spec = read_spec(spec_path)
     _keep_stdout_clean(spec)
-    with _engine_errors_told():
-        Bootstrap(spec, None, report).abort()
+    with _engine_errors_told(), ExitStack() as opened:
+        Bootstrap(spec, partial(_opened, spec, EngineName.LOCAL, opened, report), report).abort()  # computes nothing
 
 
 def run(spec_path: Path, engine: EngineName, report: Report) -> None:
     spec = read_spec(spec_path)
     _keep_stdout_clean(spec)
+    with _engine_errors_told(), ExitStack() as opened:
+        Bootstrap(spec, partial(_opened, spec, engine, opened, report), report).run()
+
+
+def _opened(spec: BootstrapSpec, engine: EngineName, opened: ExitStack, report: Report) -> Engine:
+    """Only when there is something to compute: an attempt that finds it done needs no Spark."""
     if engine is EngineName.LOCAL:
         from streamfleet_jobs.bootstrap.local_engine import LocalEngine
 
-        with _engine_errors_told():
-            Bootstrap(spec, LocalEngine(spec), report).run()
-        return
+        return LocalEngine(spec)
     from streamfleet_jobs.bootstrap.spark_engine import SparkEngine
     from streamfleet_jobs.spark.session import spark_session
 
-    with _engine_errors_told(), spark_session(engine, report) as session:
-        Bootstrap(spec, SparkEngine(spec, session), report).run()
+    return SparkEngine(spec, opened.enter_context(spark_session(engine, report)))
 
 
 def _keep_stdout_clean(spec: BootstrapSpec) -> None:
@@ -90,9 +93,9 @@ def _engine_errors_told() -> Iterator[None]:
 class Bootstrap:
     """One attempt at a run."""
 
-    def __init__(self, spec: BootstrapSpec, engine: Engine | None, report: Report) -> None:
+    def __init__(self, spec: BootstrapSpec, open_engine: Callable[[], Engine], report: Report) -> None:
         self._spec = spec
-        self._opened = engine
+        self._open_engine = open_engine
         self._report = report
         self._directory = RunDirectory(spec)
         self._computed = spec.directory / "computed"
@@ -131,24 +134,20 @@ class Bootstrap:
             remove_manifests(self._spec)
             _tell("aborted", {"offsets": (kept or {}).get("offsets", [])}, resumed=False, seconds=0.0)
 
-    @property
-    def _engine(self) -> Engine:
-        assert self._opened is not None
-        return self._opened
-
     def _compute(self) -> tuple[dict[str, Any], bool]:
         known = self._directory.record("computed")
         if known is not None and still_there(self._computed, known["files"]):
             self._group.check_input(_numbers(known["next_offsets"]))
             return known, True
-        facts = self._engine.facts()
+        engine = self._open_engine()
+        facts = engine.facts()
         source.check_source(self._spec, facts)
         next_offsets = source.next_offsets(self._spec, facts)
         self._group.check_input(next_offsets)
         draft = self._spec.directory / "computing"
         shutil.rmtree(draft, ignore_errors=True)
         shutil.rmtree(self._computed, ignore_errors=True)
-        self._engine.compute(draft)
+        engine.compute(draft)
         draft.mkdir(exist_ok=True)
         draft.rename(self._computed)
         digests = {p: verification.digest_of_records(computed_rows(self._computed, p)) for p in self._partitions}
