@@ -7,6 +7,8 @@ from tests.audit_lab.running_app import PARTITIONS
 from streamfleet.partitioner import partition_for
 from streamfleet_jobs.audit.spark_engine import SparkEngine
 
+pytestmark = pytest.mark.timeout(900)
+
 AUDITS = 20
 KEYS = 100_000
 

@@ -9,6 +9,8 @@ import uuid
 import pytest
 from tests.audit_lab.bootstrap_world import Restored, World
 
+pytestmark = pytest.mark.timeout(900)
+
 KEYS = 1_000_000
 MORE = 200_000
 TAIL = 5_000
