@@ -60,8 +60,8 @@ def waves(topology: str, records: Sequence[Input]) -> list[list[Input]]:
     name one, and then for each order that ends without a user the record that says so.
 
     A row of the inner join is not told of its end if it is written anew before the answer to that has come back, and the new one
-    finds no user: the answer is then about another row, and there is none to the new one. That is so in Java too, so how a row
-    ends is only certain where nothing else is under way.
+    finds no user: the answer is then about another row, and there is none to the new one. That follows from the messages, which
+    are Java's: how a row ends is only certain where nothing else is under way.
     """
     if topology != "foreign":
         return [list(records)]

@@ -31,9 +31,10 @@ def test_at_least_once_loses_nothing_and_repeats_no_more_than_the_faults_explain
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("variant", [Variant(standbys=1), Variant(protocol="streams")], ids=str)
-def test_at_least_once_with_standbys_and_in_a_group_that_the_broker_plans(variant, tmp_path):
-    assert anomalies_of(LedgerSpec(21), "at_least_once", tmp_path, variant=variant) == []
+@pytest.mark.parametrize(("seed", "variant"), [(33, Variant(standbys=1)), (42, Variant(protocol="streams"))], ids=str)
+def test_at_least_once_with_standbys_and_in_a_group_that_the_broker_plans(seed, variant, tmp_path):
+    """In both a worker stands still while it has results in hand."""
+    assert anomalies_of(LedgerSpec(seed), "at_least_once", tmp_path, variant=variant) == []
 
 
 @pytest.mark.timeout(900)
