@@ -75,7 +75,8 @@ class WindowedAggregateProcessor(AnyProcessor):
 
     def _observe(self, timestamp: int, grace_ms: int) -> int:
         """Move stream time on; returns the close time: windows that ended before it take no more records."""
-        self._stream_time = max(self._stream_time, timestamp)
+        if timestamp > self._stream_time:  # noqa: PLR1730  (as above)
+            self._stream_time = timestamp
         return self._stream_time - grace_ms
 
     def _update(self, record: Record[Any, Any], window: TimeWindow, row: Row | None) -> None:
@@ -85,15 +86,16 @@ class WindowedAggregateProcessor(AnyProcessor):
             old = self._initializer()
         else:
             old = row.value
-            timestamp = max(timestamp, row.timestamp)
+            if row.timestamp > timestamp:  # noqa: PLR1730  (once per record: a call costs more)
+                timestamp = row.timestamp
         new = self._aggregator(record.key, record.value, old)
         self._put(record, window, new, old, timestamp)
 
     def _put(self, record: Record[Any, Any], window: TimeWindow, new: Any, old: Any, timestamp: int) -> None:
         self._store.put(record.key, as_row(new, timestamp), window.start)
         if not self._emits_on_close and not self._forwarder.is_cached:
-            key = Windowed(record.key, window)
-            self._forwarder.forward(Record(key, Change(new, old), timestamp, record.headers))
+            change = Change(new, old if self._send_old_values else None)
+            self.context.forward(Record(Windowed(record.key, window), change, timestamp, record.headers))
 
     def _emit_closed(self, record: Record[Any, Any], close_time: int) -> None:
         timer = self._timer
