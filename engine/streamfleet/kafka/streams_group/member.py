@@ -73,6 +73,7 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
         facts, settings = client.facts, client.settings
         self._statuses = StatusWatch(facts.group_id, settings.missing_source_timeout_ms, clock)
         self._is_unread = False  # a plan may have been told in an answer that was lost
+        self._is_fenced = False  # the broker has us still, under an epoch that we do not know
         self._told: _Told | None = None  # the last plan that the StreamThread was given, and not told to be lost
         self._perhaps_run: frozenset[BrokerTask] = (
             frozenset()
@@ -213,6 +214,7 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
             self._heard(answer)
         elif code in _FENCED or (code is ErrorCode.GROUP_ID_NOT_FOUND and self._epoch != JOIN_EPOCH):
             self._lose(f"the heartbeat was answered {code.name}: {answer.message}")
+            self._is_fenced = code is ErrorCode.FENCED_MEMBER_EPOCH
         elif code in _PASSING:
             log.warning("heartbeat refused for now", group=self._client.facts.group_id, code=code.name)
         else:
@@ -224,7 +226,7 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
         if answer.member_epoch != self._epoch or answer.tasks is not None:
             # The members that give tasks up hear of it within one interval, those that get them need one more heartbeat.
             self._settling_until_ms = now_ms + 2 * self._interval_ms
-        self._epoch = answer.member_epoch
+        self._epoch, self._is_fenced = answer.member_epoch, False
         # Session time-outs are longer than heartbeat intervals, and that is all the broker tells of them.
         self._mailbox.confirm(self._asked_at_ms + self._interval_ms)
         self._mailbox.keep_tasks(self._asked_at_ms + self._interval_ms + LEAST_SESSION_MS)
@@ -289,7 +291,7 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
         self._client.cancel()
         if leave and is_perhaps_known:
             self._client.begin_leave()
-        self._epoch, self._target, self._is_unread = JOIN_EPOCH, TaskSets(), False
+        self._epoch, self._target, self._is_unread, self._is_fenced = JOIN_EPOCH, TaskSets(), False, False
         self._perhaps_run = frozenset()
         self._endpoint_epoch, self._endpoints = 0, ()
         self._statuses.forget()
@@ -340,7 +342,7 @@ class StreamsGroupMember(Generic[ReportT, PlanT]):
     @property
     def _is_perhaps_known(self) -> bool:
         """Whether the broker may count on us: also if we have joined, and only the answer is missing."""
-        return self._phase in MEMBER or self._client.busy
+        return self._phase in MEMBER or self._client.busy or self._is_fenced
 
     def _go(self, target: StreamsGroupPhase) -> None:
         self._phase = checked_transition(self._phase, target)

@@ -513,6 +513,25 @@ def test_a_stuck_stream_thread_gives_its_tasks_up(stage):
 # --- the end ---
 
 
+def test_a_fenced_member_that_leaves_says_so_because_the_broker_may_have_it_under_another_epoch(stage):
+    stage.stable(T0)
+    stage.script(refused(ErrorCode.FENCED_MEMBER_EPOCH))
+    assert isinstance(stage.next_event(), Lost)
+    stage.membership.leave()
+    stage.steps()
+    assert stage.membership.over and stage.beats()[-1].member_epoch == -1
+
+
+def test_a_member_that_the_broker_does_not_know_leaves_without_a_word(stage):
+    stage.stable(T0)
+    stage.script(refused(ErrorCode.UNKNOWN_MEMBER_ID))
+    assert isinstance(stage.next_event(), Lost)
+    before = len(stage.beats())
+    stage.membership.leave()
+    stage.steps()
+    assert stage.membership.over and len(stage.beats()) == before
+
+
 def test_leaving_is_told(stage):
     stage.stable(T0)
     stage.membership.leave()
