@@ -8,7 +8,7 @@ from tests.dagster_lab.load import Load
 from examples.demo.dagster_up import Dagster
 
 APPS = ("again", "busy", "careful", "warm")
-BUSY_AT_FIRST, BUSY_RAISED, WARM = 100, 430, 400
+BUSY_AT_FIRST, BUSY_RAISED, WARM = 100, 370, 400
 """Records per second."""
 
 

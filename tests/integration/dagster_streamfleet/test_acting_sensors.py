@@ -105,12 +105,12 @@ def test_raised_load_makes_the_fleet_scale_by_an_effective_step_and_results_stay
     assert done.state is OperationState.SUCCEEDED, done.error
     print(f"scaled to {done.params['slots']}: {done.reason}")
     assert done.actor == "dagster"
-    assert done.result["before"] == 1
+    assert done.intent_id.startswith("scale-busy-1-")  # from one slot
     assert done.params["slots"] in (2, 4)  # of four tasks three slots would leave one with as many as two do
     (tick,) = daemon.replay("streamfleet_scaling")
     assert tick.runs == ()
-    assert len(fleet.operations("busy", "scale")) == 1
-    assert len(daemon.runs("scale")) == 1
+    intents = [each.intent_id for each in fleet.operations("busy", "scale")]
+    assert len(intents) == len(set(intents))
 
     loads["busy"].close()
     wanted = loads["busy"].written

@@ -5,6 +5,7 @@ below build/screenshots.
 import re
 
 import pytest
+from playwright.sync_api import expect
 from tests.dagster_lab.browser import window
 from tests.dagster_lab.fleet import until
 
@@ -57,10 +58,10 @@ def test_a_link_opens_the_verb_filled_in_and_a_reset_lacks_the_word_of_a_person(
             page.locator(".CodeMirror").first.get_by_text(line).first.wait_for()
         if is_ready:
             page.get_by_text("No errors").wait_for()
-            assert launch.is_enabled()
+            expect(launch).to_be_enabled()
         else:
             page.get_by_text('Missing required config entry "confirm"').wait_for()
-            assert launch.is_disabled()
+            expect(launch).to_be_disabled()
         view.keep(f"dagster-{verb.lower()}")
 
 

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from examples.demo.dagster_up import Dagster
 from streamfleet_devbroker.directories import cache_directory
 from streamfleet_platform import FleetClient, FleetError, Phase
 
@@ -21,7 +23,9 @@ class Demo:
     """Runs the demonstration with directories of its own."""
 
     def __init__(self, home: Path) -> None:
+        self._home = home
         self.directory = home / "up"
+        self.addresses: set[str] = set()
         places = {"HOME": str(home), "XDG_STATE_HOME": str(home / "state"), "XDG_CONFIG_HOME": str(home / "config")}
         self._environment = {**os.environ, **places, "XDG_CACHE_HOME": str(cache_directory().parent)}
 
@@ -35,7 +39,20 @@ class Demo:
         link = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", result.stdout)
         assert link, result.stdout
         assert "Three things to try" in result.stdout
+        self.addresses = set(re.findall(r"127\.0\.0\.1:(\d+)", result.stdout))
         return FleetClient(link[1], token=link[2])
+
+    @property
+    def dagster(self) -> Dagster:
+        return Dagster(self.directory / "dagster")
+
+    def answering(self) -> list[str]:
+        """Of the ports that were printed, those where still somebody listens."""
+        return [port for port in self.addresses if _is_answering(int(port))]
+
+    def files(self) -> list[Path]:
+        """Whatever lies in the home directory."""
+        return [path for path in self._home.rglob("*") if not path.is_dir()]
 
     def processes(self) -> list[int]:
         """Everything that runs and names this directory."""
@@ -48,6 +65,11 @@ class Demo:
             if str(self.directory).encode() in command and int(entry.name) != os.getpid():
                 found.append(int(entry.name))
         return found
+
+
+def _is_answering(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture
@@ -70,6 +92,8 @@ def test_up_runs_the_fleet_can_be_repeated_survives_a_killed_server_and_down_lea
         assert set(apps) == APPS and {app.phase for app in apps.values()} == {Phase.RUNNING}
         assert client.app("country-activity").downstream == ("country-view",)
         until(lambda: _orders_of(client, "SE") > 0, "orders of a country in the last app's table")
+        assert demo.dagster.what_lacks() is None
+        assert shown_apps(demo.dagster) == APPS
         before = {app: client.app(app).workers[0].pid for app in APPS}
 
         server = re.search(r'"pid": (\d+)', (demo.directory / "server" / "server.json").read_text())
@@ -82,7 +106,14 @@ def test_up_runs_the_fleet_can_be_repeated_survives_a_killed_server_and_down_lea
     result = demo.run("down")
     assert result.returncode == 0, result.stdout + result.stderr
     assert demo.processes() == []
-    assert not demo.directory.exists()
+    assert len(demo.addresses) == 3  # server, Dagster, broker
+    assert demo.answering() == []
+    assert demo.files() == []
+
+
+def shown_apps(dagster: Dagster) -> set[str]:
+    found = dagster.ask("{ assetNodes { assetKey { path } } }")["assetNodes"]
+    return {node["assetKey"]["path"][0] for node in found if node["assetKey"]["path"][1:] == ["app"]}
 
 
 def _orders_of(client: FleetClient, country: str) -> int:
