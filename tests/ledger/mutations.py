@@ -25,7 +25,6 @@ from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
 from streamfleet.ports import ProducerIdentity
 from streamfleet.records import ProducerRecord
 from streamfleet.task.offsets import CommittedOffset
-from streamfleet.task.record_collector import RecordCollector
 from streamfleet.task.stream_task import StreamTask
 from streamfleet.thread.member_offsets import MemberOffsets
 from streamfleet.thread.task_manager import TaskManager
@@ -163,15 +162,15 @@ def repartition_not_forwarded() -> None:
 
 
 def _forward_hundredth(times: int) -> None:
-    original = RecordCollector.send_raw
+    original = PlainProducer.send
     number = itertools.count(1)
 
-    def send_raw(self: RecordCollector, operator: str, record: ProducerRecord) -> None:
+    def send(self: PlainProducer, record: ProducerRecord) -> None:
         is_hundredth = _is_repartition(record.topic) and next(number) % 100 == 0
         for _ in range(times if is_hundredth else 1):
-            original(self, operator, record)
+            original(self, record)
 
-    RecordCollector.send_raw = send_raw  # type: ignore[method-assign]
+    PlainProducer.send = send  # type: ignore[method-assign]
 
 
 def _is_repartition(topic: str) -> bool:
