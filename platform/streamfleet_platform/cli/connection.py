@@ -104,6 +104,11 @@ def given_connection(server: str | None, token_file: Path | None) -> tuple[str, 
     url = (server or (DEFAULT_URL if known is None else known.server)).rstrip("/")
     token = _given_token(token_file) or (known.token if known is not None and url == known.server else None)
     if token is None:
+        if known is None and server is None:
+            raise InvalidRequestError(
+                f"no server was started here, and there is no token for {url}",
+                hint="`streamfleet up` starts one; for a server elsewhere give --server, and STREAMFLEET_TOKEN or --token-file",
+            )
         raise InvalidRequestError(
             f"there is no token for {url}", hint="set STREAMFLEET_TOKEN, or name a file with --token-file"
         )

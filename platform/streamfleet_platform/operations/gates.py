@@ -10,7 +10,7 @@ from datetime import datetime
 
 from streamfleet_platform.model.app_policies import Gate
 from streamfleet_platform.model.quantities import duration_text
-from streamfleet_platform.operations.slots import crashed
+from streamfleet_platform.operations.slots import crashed, start_lost
 from streamfleet_platform.operations.steps import Done, Outcome, StepFailedError, Waiting
 from streamfleet_platform.operations.work import Work
 from streamfleet_platform.registry import apps
@@ -31,6 +31,7 @@ def _gate(work: Work, gate: Gate, *, watch_lag: bool, hold_ms: int) -> Outcome:
         return Done("nothing has to run")
     if (why := crashed(work)) is not None:
         raise StepFailedError(why, hint="look at its log")
+    start_lost(work)
     if not work.is_fresh:
         return Waiting("looking")
     lacking = what_lacks(work)

@@ -14,7 +14,7 @@ from streamfleet_platform.errors import TransientError
 from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.model.phase import Phase
 from streamfleet_platform.operations.gates import started_gate, what_lacks
-from streamfleet_platform.operations.slots import crashed, drain_slot, known_slots, remove_slot, start_slot
+from streamfleet_platform.operations.slots import crashed, drain_slot, known_slots, remove_slot, start_lost, start_slot
 from streamfleet_platform.operations.steps import (
     Acts,
     Done,
@@ -56,6 +56,7 @@ def warm_up(work: Work) -> Outcome:
     """New slots are members, and what is to move there has moved. A copy that is ready is not left waiting for a timer."""
     if (why := crashed(work)) is not None:
         raise StepFailedError(why, hint="look at its log; the slots that were there go on")
+    start_lost(work)
     if not work.is_fresh:
         return Waiting("looking")
     if (lacking := what_lacks(work)) is not None:

@@ -39,6 +39,18 @@ def _started(work: Work, revision: AppRevision) -> Outcome:
     return Done(f"pid {state.pid}" if state.pid else "")
 
 
+def start_lost(work: Work) -> None:
+    """Those that should run and whose machine was restarted: while an operation is under way, nobody else looks after them."""
+    if work.app.desired not in ("running", "paused") or work.app.fenced_by is not None:
+        return
+    with work.world.database.read() as session:
+        rows = apps.workers_of(session, work.app.name)
+    there = work.workers()
+    for row in rows:
+        if row.slot in there and there[row.slot].phase is WorkerPhase.LOST:
+            work.runtime.start(work.spec_of(row.slot, work.revision(row.revision)), token=work.token)
+
+
 def replace_slot(work: Work) -> Outcome:
     """Stop what runs there, without leaving the group: the slot's tasks wait for it. Then start the new revision."""
     return _started(work, work.target())

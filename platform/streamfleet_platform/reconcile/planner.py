@@ -80,8 +80,8 @@ class Planner:
     def compiled(self, state: SourceState, files: Any, code_id: str, app: DeclaredApp) -> Compiled:
         settings = {name: value for name, value in app.spec.run.config.items() if name.startswith("topology.")}
         key = (code_id, app.spec.code.entrypoint, json.dumps([settings, app.spec.topology.require_names]))
+        directory = self.exported(state, files, code_id)  # each time: an app that was retired has taken its code along
         if key not in self._compiled:
-            directory = state.export(files, code_id, self._code)
             self._compiled[key] = self._compile(
                 directory,
                 app.spec.code.entrypoint,
@@ -89,6 +89,10 @@ class Planner:
                 require_names=app.spec.topology.require_names,
             )
         return self._compiled[key]
+
+    def exported(self, state: SourceState, files: Any, code_id: str) -> Path:
+        """Nothing is done where it is there."""
+        return state.export(files, code_id, self._code)
 
     def new_revision(self, **values: Any) -> Revision:
         return Revision(created_at=self._clock(), **values)
@@ -106,6 +110,10 @@ class _Planning:
         self._lock_files = state.lock_files()
 
     def planned(self, only: frozenset[str] | None) -> Planned:
+        if any(known.revision.code_id == self._code_id for known in self._known.values()):
+            self._planner.exported(
+                self._state, self._files, self._code_id
+            )  # it may have been lost, and apps run from it
         changes: list[AppChange] = []
         revisions: dict[str, Revision] = {}
         warnings: list[str] = [f"apps feed one another in a circle: {', '.join(c)}" for c in self._fleet.lineage.cycles]

@@ -135,6 +135,10 @@ class LocalRuntime:
 
     def start(self, spec: WorkerSpec, *, token: int) -> WorkerState:
         slot = self._slot(spec.app, spec.slot)
+        if not spec.code.is_dir():
+            raise NotFoundError(
+                f"the code of revision {spec.revision[:20]} is not at {spec.code}", hint="apply the definitions again"
+            )
         settings, variables = resolved(slot_settings(spec), spec.secrets, self._secrets)
         with self._fence.passed(token):
             self._on_step("fenced")

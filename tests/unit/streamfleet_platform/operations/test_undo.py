@@ -1,5 +1,7 @@
 """What is called off, or fails half-way, is undone: the app is what it was before, and free for the next operation."""
 
+import shutil
+
 import pytest
 from sqlalchemy import text
 from tests.unit.streamfleet_platform.simulated_world import Lab
@@ -150,3 +152,29 @@ def test_a_new_revision_starts_an_app_whose_deployment_came_to_no_worker(lab):
     assert lab.run(again.id).state == "succeeded"
     lab.step()
     assert lab.fleet.app("one").phase == "running"
+
+
+def test_what_was_retired_can_be_applied_again_with_its_code(lab):
+    lab.deployed()
+    lab.run(lab.operate(OperationKind.RETIRE, confirm="one", undo_window_seconds=0).id)
+    [operation] = lab.apply().operations
+    assert lab.run(operation.id).state == "succeeded"
+    assert all(spec.code.is_dir() for spec in lab.runtime.specs.values())
+
+
+def test_a_worker_whose_machine_was_restarted_while_the_app_starts_is_started_again(lab):
+    lab.declare(min=2)
+    lab.start()
+    [operation] = lab.apply().operations
+    lab.step()
+    lab.runtime.lose("one", 1)
+    assert lab.run(operation.id, steps=20).state == "succeeded"
+    assert sorted(lab.pids()) == [0, 1]
+
+
+def test_code_that_was_lost_is_said_so_and_comes_back_with_the_next_plan(lab):
+    lab.deployed()
+    [spec] = lab.runtime.specs.values()
+    shutil.rmtree(spec.code)
+    lab.fleet.plan(views.SourceRequest())
+    assert (spec.code / "code.py").is_file()
