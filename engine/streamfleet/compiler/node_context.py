@@ -143,6 +143,10 @@ class NodeContext(InternalProcessorContext):
         return None if context is None else RecordMetadata(context.topic, context.partition, context.offset)
 
     @property
+    def has_children(self) -> bool:
+        return bool(self._children)
+
+    @property
     def record_context(self) -> RecordContext | None:
         context = self._environment.record_context
         # A punctuator has a context without topic: stores take the time of their changes from it.

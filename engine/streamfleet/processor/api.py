@@ -100,6 +100,11 @@ class InternalProcessorContext(ProcessorContext[Any, Any]):
 
     @property
     @abstractmethod
+    def has_children(self) -> bool:
+        """Whether anybody gets what is forwarded: a table may be there for queries only."""
+
+    @property
+    @abstractmethod
     def record_context(self) -> RecordContext | None:
         """None in a punctuator."""
 

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.bench import page
 from tests.bench.peers import restore, table
 from tests.bench.peers.broker_view import BrokerView
 from tests.bench.peers.comparison import OURS
@@ -36,7 +37,10 @@ def main(arguments: list[str]) -> int:
         again = {(name, given.long) for name in given.workloads}
         kept = [row for row in rows if (row["workload"], row["long"]) not in again]
         rows = Bench(runners, sizes, given).measure(kept)
-    print("\n".join(table.lines(rows, runners)))
+    lines = table.lines(rows, runners)
+    print("\n".join(lines))
+    if given.page:
+        page.put("peers", [page.machine(), "", *lines])
     return 1 if any(row.get("wrong") or row.get("failed") for row in rows if row["runner"] == OURS) else 0
 
 
@@ -55,6 +59,7 @@ def _parser(runners: dict[str, Runner]) -> argparse.ArgumentParser:
     add("--thousands", type=int, help="of records, for each runner that would get more (defaults: runners.toml)")
     add("--timeout", type=float, default=300.0, help="seconds for one run (default: 300)")
     add("--add", action="store_true", help="keep former results of other workloads")
+    add("--page", action="store_true", help="put the table into docs/performance.md as well")
     add("--table", action="store_true", help=f"print {RESULTS.name} again, run nothing")
     return parser
 

@@ -52,7 +52,8 @@ class _StreamAggregate(AnyProcessor):
         self.context = context
         store = context.get_state_store(self._store_name)
         self._rows = table_rows(store)
-        self._forwarder = UpdateForwarder(context, store, send_old_values=self._send_old_values)
+        forwarder = UpdateForwarder(context, store, send_old_values=self._send_old_values)
+        self._forwards_at_once = internal(context).has_children and not forwarder.is_cached
 
     def process(self, record: Record[Any, Any]) -> None:
         key, value, timestamp = record.key, record.value, record.timestamp
@@ -70,7 +71,7 @@ class _StreamAggregate(AnyProcessor):
                 timestamp = row.timestamp
         new = self._aggregator(key, value, old)
         is_latest = rows.put_at(place, new, timestamp)
-        if is_latest is not None and not self._forwarder.is_cached:
+        if is_latest is not None and self._forwards_at_once:
             change = Change(new, old if self._send_old_values else None, is_latest)
             self.context.forward(Record(key, change, timestamp, record.headers))
 
