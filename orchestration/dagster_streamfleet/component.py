@@ -56,7 +56,7 @@ class FleetComponent(Component, Model, Resolvable):
         found = Definitions(
             assets=fleet_assets(snapshot, translator, self.control_location),
             asset_checks=app_checks(snapshot.apps, translator),
-            sensors=[observation_sensor(translator)],
+            sensors=[observation_sensor(translator, frozenset(app.name for app in snapshot.apps))],
             resources={"streamfleet": StreamfleetResource.from_environment()},
         )
         return _remembering(found, _SNAPSHOT_KEY, str(path))

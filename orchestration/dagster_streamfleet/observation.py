@@ -8,7 +8,7 @@ Prometheus, not here: an event costs the instance a row for ever.
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import astuple, dataclass
 
 from dagster import (
@@ -52,7 +52,9 @@ class Reported:
     """The revision and generation that ran when its sub-topologies were last reported."""
 
 
-def observation_sensor(translator: FleetTranslator) -> SensorDefinition:
+def observation_sensor(translator: FleetTranslator, shown: Collection[str] | None = None) -> SensorDefinition:
+    """`shown`: apps that the location has assets of; others are named, not reported. None: all."""
+
     @sensor(
         name="streamfleet_observation",
         minimum_interval_seconds=15,
@@ -62,15 +64,19 @@ def observation_sensor(translator: FleetTranslator) -> SensorDefinition:
     def observe(context: SensorEvaluationContext, streamfleet: StreamfleetResource) -> SensorResult | SkipReason:
         try:
             with streamfleet.client() as client:
-                return _tick(context, client, translator)
+                return _tick(context, client, translator, shown)
         except FleetError as error:
             return SkipReason(str(error))
 
     return observe
 
 
-def _tick(context: SensorEvaluationContext, client: FleetClient, translator: FleetTranslator) -> SensorResult:
-    apps = [app for app in client.apps() if app.desired != "retired"]
+def _tick(
+    context: SensorEvaluationContext, client: FleetClient, translator: FleetTranslator, shown: Collection[str] | None
+) -> SensorResult:
+    listed = [app for app in client.apps() if app.desired != "retired"]
+    # a report on an asset that nobody defined would make one that leads nowhere
+    apps = [app for app in listed if shown is None or app.name in shown]
     tick, memory = _read(context.cursor)
     tick += 1
     kept = {app.name: memory[app.name] for app in apps if app.name in memory}
@@ -87,13 +93,18 @@ def _tick(context: SensorEvaluationContext, client: FleetClient, translator: Fle
         events += said
         kept[app.name] = Reported(_digest(app), app.lag_records, _failing(app), tick, _deployed(app, before))
     known = set(context.instance.get_dynamic_partitions(APPS.name or ""))
-    new = [app.name for app in apps if app.name not in known]
+    new = [app.name for app in listed if app.name not in known]
     return SensorResult(
         asset_events=events,
         cursor=_written(tick if events else tick - 1, kept),
         dynamic_partitions_requests=[APPS.build_add_request(new)] if new else None,
-        skip_reason=None if events else SkipReason(f"none of {len(apps)} apps changed"),
+        skip_reason=None if events else SkipReason(f"none of {len(apps)} apps changed{_missing(listed, apps)}"),
     )
+
+
+def _missing(listed: Sequence[AppSummary], apps: Sequence[AppSummary]) -> str:
+    names = sorted({app.name for app in listed} - {app.name for app in apps})
+    return f"; newer than this location, reload its definitions: {', '.join(names)}" if names else ""
 
 
 def _report(app: AppDetail, listed: AppSummary, before: Reported | None, translator: FleetTranslator) -> list[Event]:

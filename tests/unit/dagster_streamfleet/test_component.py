@@ -13,9 +13,7 @@ from streamfleet_platform import FleetClient
 # of Dagster's own loader of YAML
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated:DeprecationWarning"),
-    pytest.mark.filterwarnings(
-        "ignore::dagster_shared.utils.warnings.BetaWarning"
-    ),
+    pytest.mark.filterwarnings("ignore::dagster_shared.utils.warnings.BetaWarning"),
 ]
 
 ACTING = {"streamfleet_scaling", "streamfleet_probing", "streamfleet_reset"}

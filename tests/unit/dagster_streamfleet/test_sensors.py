@@ -201,3 +201,14 @@ def test_a_wave_whose_run_failed_is_launched_again_under_another_key_and_the_sam
     (again,) = tick(SCALING, server, instance, first.cursor).run_requests
     assert again.run_key != request.run_key
     assert again.run_config == request.run_config
+
+
+def test_an_app_that_came_after_the_location_was_loaded_is_named_and_makes_no_asset(server, instance):
+    observe = observation_sensor(FleetTranslator(), {"orders"})
+    first = tick(observe, server, instance)
+    assert {event.asset_key.path[0] for event in first.asset_events} == {"orders"}
+    assert first.dynamic_partitions_requests[0].partition_keys == ["orders", "clicks"]  # it can be audited all the same
+    second = tick(observe, server, instance, first.cursor)
+    assert second.skip_reason.skip_message == (
+        "none of 1 apps changed; newer than this location, reload its definitions: clicks"
+    )
