@@ -94,8 +94,8 @@ class RunningApp:
         """Until the store's last commit contains that offset of its changelog."""
         self._until(lambda: (self.digest(store, partition)["offset"] or 0) >= offset)
 
-    def keep_writing(self, keys):
-        """Updates without end, until close."""
+    def keep_writing(self, keys, pause_seconds=0.02):
+        """Updates without end, until close: 50, and a pause."""
 
         def write():
             producer = Producer({"bootstrap.servers": self.lab.servers, "partitioner": "murmur2", "log_level": 0})
@@ -105,7 +105,7 @@ class RunningApp:
                     producer.produce(self.input, key=f"k{n * 7919 % keys}", value=f"text {n}")
                     n += 1
                 producer.poll(0)
-                time.sleep(0.02)
+                time.sleep(pause_seconds)
             producer.flush(10)
 
         self._writer = threading.Thread(target=write, daemon=True)

@@ -18,7 +18,7 @@ from streamfleet_jobs.kafka.topics import client_settings
 
 PIECE_RECORDS = 20_000
 _SILENCE_SECONDS = 30.0
-_POLL_SECONDS = 0.5
+_POLL_SECONDS = 0.1  # consume() waits for all of a piece, or that long, also when the end is reached
 
 _READER_SETTINGS: dict[str, str | int | float | bool] = {
     "group.id": "streamfleet-audit",  # librdkafka wants one; nothing is ever committed
