@@ -16,28 +16,30 @@ from streamfleet_jobs.engines import EngineName
 MIB = 1 << 20
 
 
+def spec_of(lab, directory, topic, partitions, **store):
+    content = {
+        "run_id": directory.name,
+        "app": "shop",
+        "application_id": "shop",
+        "bootstrap_servers": lab.servers,
+        "output": str(directory),
+        "clear_keys": True,
+        "thresholds": {"min_bytes": 10_000, "overdue_tombstones": 100},
+        "mode": store.pop("mode", "full"),
+        "stores": [{"name": "s", "changelog": topic, "partitions": partitions, **store}],
+    }
+    return msgspec.convert(content, AuditSpec)
+
+
 @pytest.fixture
 def audit(lab, tmp_path):
     count = iter(range(100))
 
     def run(topic, partitions, engine="local", session=None, **store):
-        name = f"audit-{next(count)}"
-        thresholds = store.pop("thresholds", {"min_bytes": 10_000, "overdue_tombstones": 100})
-        content = {
-            "run_id": name,
-            "app": "shop",
-            "application_id": "shop",
-            "bootstrap_servers": lab.servers,
-            "output": str(tmp_path / name),
-            "clear_keys": True,
-            "thresholds": thresholds,
-            "mode": store.pop("mode", "full"),
-            "stores": [{"name": "s", "changelog": topic, "partitions": partitions, **store}],
-        }
-        spec = msgspec.convert(content, AuditSpec)
+        spec = spec_of(lab, tmp_path / f"audit-{next(count)}", topic, partitions, **store)
         opened = LocalEngine(spec, lambda _: None) if session is None else SparkEngine(spec, session, lambda _: None)
         run_audit(spec, opened, EngineName(engine), lambda _: None)
-        return json.loads((tmp_path / name / "result.json").read_text())
+        return json.loads((spec.directory / "result.json").read_text())
 
     return run
 
@@ -137,3 +139,28 @@ def test_a_quick_audit_reads_headers_alone(lab, audit):
     (row,) = result["partitions"]
     assert row["records"] == 1000 and row["keys"] is None
     assert result["verdict"] == "clean"
+
+
+def test_an_audit_that_was_cut_off_goes_on_with_what_it_had(lab, tmp_path):
+    class Dies(LocalEngine):
+        def facts(self, *_):
+            raise KeyboardInterrupt
+
+    topic = lab.create("cut", 1)
+    lab.write(topic, updates(1000, 10, 3))
+    spec = spec_of(lab, tmp_path / "cut", topic, 1)
+    with pytest.raises(KeyboardInterrupt):
+        run_audit(spec, Dies(spec, lambda _: None), EngineName.LOCAL, lambda _: None)
+    [landed] = (tmp_path / "cut").rglob("*.parquet")
+    written_at = landed.stat().st_mtime_ns
+    lab.write(topic, updates(500, 10, 4))  # later records are none of this run's
+
+    class Watches(LocalEngine):
+        def facts(self, *asked):
+            assert landed.stat().st_mtime_ns == written_at, "read again"
+            return super().facts(*asked)
+
+    run_audit(spec, Watches(spec, lambda _: None), EngineName.LOCAL, lambda _: None)
+    (row,) = json.loads((tmp_path / "cut" / "result.json").read_text())["partitions"]
+    assert (row["records"], row["end"]) == (1000, 1000)
+    assert list((tmp_path / "cut").rglob("*.parquet")) == []  # it holds keys
