@@ -149,19 +149,27 @@ class World:
         return app
 
     def run_until_equal(self, restored, seconds=60, **changes):
-        """The app, until its changelog says what it must; it has been stopped then."""
+        """The app, until it has committed all of its input and stopped; then its changelog must say what is expected."""
         epoch = "-e1" if changes.get("store_epochs", True) else ""
         topic = f"{changes.get('application_id', self.name)}-counts{epoch}-changelog"
         app = self.app(restored, **changes)
         app.start()
         try:
             app.wait_until_running(seconds)
-            deadline = time.monotonic() + seconds
-            while (found := self.changelog(topic)) != self.expected:
-                assert time.monotonic() < deadline, f"{len(found)} keys of {len(self.expected)}"
-                time.sleep(0.3)
+            self._until_committed(changes.get("application_id", self.name), time.monotonic() + seconds)
         finally:
             app.close()
+        found = self.changelog(topic)
+        assert found == self.expected, f"{len(found)} keys, not {len(self.expected)}, or other counts"
+
+    def _until_committed(self, group, deadline):
+        """Everything has been processed: cheap to ask, while the app needs the interpreter."""
+        consumer = Consumer({"bootstrap.servers": self.broker.bootstrap_servers, "group.id": group})
+        asked = [TopicPartition(self.topic, partition) for partition in range(self.partitions)]
+        while (found := [at.offset for at in consumer.committed(asked, timeout=30)]) != self.ends:
+            assert time.monotonic() < deadline, f"committed {found}, not {self.ends}"
+            time.sleep(0.3)
+        consumer.close()
 
     def changelog(self, topic=None):
         """Count and timestamp by key, as the changelog has them now."""
