@@ -43,7 +43,7 @@ def _gate(work: Work, gate: Gate, *, watch_lag: bool, hold_ms: int) -> Outcome:
         since = datetime.fromisoformat(work.step.memory["well_since"]) if "well_since" in work.step.memory else now
         held_ms = (now - since).total_seconds() * 1000
         if held_ms >= hold_ms:
-            return Done(f"well for {duration_text(held_ms)}")
+            return Done(f"well for {duration_text(held_ms)}" if hold_ms else "well")
         told = f"well; it has to stay so for {duration_text(hold_ms)}"
         return Waiting(told, {"well_since": since.isoformat()})
     assert work.step.started_at is not None

@@ -48,8 +48,10 @@ class InputSeen:
     """One partition that the app reads."""
 
     committed: int | None
-    """Where a new owner would go on."""
+    """Where a new owner would go on; None: nothing was committed yet."""
     end: int | None
+    position: int | None = None
+    """Where its worker is."""
 
 
 @dataclass(frozen=True)

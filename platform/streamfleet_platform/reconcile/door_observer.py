@@ -157,7 +157,8 @@ def inputs_of(told: Mapping[int, Mapping[str, Any]], ends: Mapping[str, Mapping[
         topic, partition = place
         lag = seen["lag_records"]
         fetched = None if lag is None else int(seen["position"]) + int(lag)
-        found[place] = InputSeen(seen["committed"], ends.get(topic, {}).get(partition, fetched))
+        end = ends.get(topic, {}).get(partition, fetched)
+        found[place] = InputSeen(seen["committed"], end, int(seen["position"]))
     return found
 
 

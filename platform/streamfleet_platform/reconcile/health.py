@@ -50,7 +50,8 @@ class _Counted:
 
 @dataclass
 class _Remembered:
-    places: dict[Place, tuple[int | None, datetime]] = field(default_factory=dict)
+    places: dict[Place, tuple[int, datetime]] = field(default_factory=dict)
+    first_positions: dict[Place, int] = field(default_factory=dict)
     restoring: dict[str, datetime] = field(default_factory=dict)
     rebalances: _Counted = field(default_factory=_Counted)
     processed: _Counted = field(default_factory=_Counted)
@@ -111,19 +112,21 @@ def _within(counted: _Counted, now: datetime, window: timedelta) -> int:
 
 def _stuck(known: _Remembered, seen: AppSeen, bound_ms: int) -> Iterator[str]:
     """Committed offsets that stand still while there are records behind them. Nobody else moves an offset of a partition whose
-    worker is silent, so what is not told any more stands still too.
+    worker is silent, so what is not told any more stands still too. Where nothing was committed yet it stands where its worker
+    began: a topic may begin far behind 0.
     """
     for place, now in seen.inputs.items():
+        first = known.first_positions.setdefault(place, now.position or 0)
+        committed = first if now.committed is None else now.committed
         former = known.places.get(place)
-        is_done = now.end is None or (now.committed or 0) >= now.end
-        if former is None or former[0] != now.committed or is_done:
-            known.places[place] = (now.committed, seen.at)
+        if former is None or former[0] != committed or now.end is None or committed >= now.end:
+            known.places[place] = (committed, seen.at)
     if not seen.inputs:
         return
     for (topic, partition), (committed, since) in sorted(known.places.items()):
         stood = (seen.at - since).total_seconds() * 1000
         if stood > bound_ms:
-            yield f"no progress for {duration_text(stood)}: {topic}-{partition} stands at {committed or 0}"
+            yield f"no progress for {duration_text(stood)}: {topic}-{partition} stands at {committed}"
 
 
 def _long_restores(known: _Remembered, seen: AppSeen, bound_ms: int) -> Iterator[str]:
