@@ -13,6 +13,8 @@ from tests.bench.peers import process_tree
 from tests.bench.peers.dataset import PARTITIONS
 
 Offsets = dict[tuple[str, int], int]
+LEADER_SECONDS = 60
+"""A topic that was just made has no leader yet; on a busy machine for long."""
 
 
 class BrokerView:
@@ -29,7 +31,8 @@ class BrokerView:
 
     def ends(self, *topics: str) -> Offsets:
         wanted = {TopicPartition(topic, p): OffsetSpec.latest() for topic in topics for p in range(PARTITIONS)}
-        for _ in range(100):  # a topic that was just made may have no leader yet
+        deadline = time.monotonic() + LEADER_SECONDS
+        while time.monotonic() < deadline:
             try:
                 answers = self._admin.list_offsets(wanted, request_timeout=10)
                 return {(at.topic, at.partition): future.result().offset for at, future in answers.items()}
