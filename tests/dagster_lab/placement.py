@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from dataclasses import dataclass
 
 from tests.dagster_lab.fleet import Fleet, until
 
@@ -39,15 +40,27 @@ def interrupt(fleet: Fleet, app: str, slot: int) -> None:
         os.kill(worker.pid, signal.SIGCONT)
 
 
-def seconds_until_promoted(fleet: Fleet, app: str, patience: float) -> float:
-    """From when a copy is first seen to be ready to when some copy that was has its task."""
-    ready: set[Place] = set()
+@dataclass(frozen=True)
+class Promotion:
+    """How long a slot waited until one of its warm-ups had its task. Seconds."""
 
-    def is_promoted() -> bool:
-        ready.update(ready_copies(fleet, app))
-        return bool(ready & actives(fleet, app))
+    since_return: float
+    """From when its worker was back."""
+    since_ready: float | None
+    """From when a copy was seen to have caught up; None: it had its task before anybody looked."""
 
-    until(lambda: is_promoted() or ready, "a warm-up to catch up")
-    began = time.monotonic()
-    until(is_promoted, "it to be promoted", patience)
-    return time.monotonic() - began
+    def __str__(self) -> str:
+        ready = "before it was seen to have" if self.since_ready is None else f"{self.since_ready:.1f} s after it had"
+        return f"{ready} caught up, {self.since_return:.1f} s after its return"
+
+
+def promotion(fleet: Fleet, app: str, slot: int, patience: float) -> Promotion:
+    """Called as soon as the worker is back."""
+    began, ready_at = time.monotonic(), None
+    while not any(where == slot for _, where in actives(fleet, app)):
+        assert time.monotonic() < began + patience, f"waited {patience:g} s for a task to move to slot {slot} of {app}"
+        if ready_at is None and any(where == slot for _, where in ready_copies(fleet, app)):
+            ready_at = time.monotonic()
+        time.sleep(0.1)
+    now = time.monotonic()
+    return Promotion(now - began, None if ready_at is None else now - ready_at)
