@@ -125,6 +125,8 @@ def _restore(store: Row, summary: Row) -> str:
 
 
 def _duration(seconds: float) -> str:
+    if seconds < 0.1:
+        return "under 0.1 s"
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
