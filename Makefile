@@ -89,6 +89,7 @@ bench: setup ## figures of the engine, the platform and Dagster, then the engine
 	@echo "== bench: scale out"; $(PY) tests/bench/scale_out.py
 	@echo "== bench: rebalance"; $(PY) -m tests.bench.rebalance
 	@echo "== bench: definitions"; $(PY) tests/bench/definitions.py
+	@echo "== bench: a thousand apps"; $(PY) -m tests.bench.platform_scale
 	@echo "== bench: queries"; $(PY) tests/bench/query_cost.py
 	@echo "== bench: peers"; $(PY) -m tests.bench.peers.run
 

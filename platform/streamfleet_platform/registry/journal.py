@@ -38,7 +38,9 @@ def by_intent(session: Session, intent_id: str) -> Operation | None:
 def get(session: Session, operation_id: str) -> Operation:
     row = session.get(Operation, operation_id)
     if row is None:
-        raise NotFoundError(f"there is no operation {operation_id}", hint="`streamfleet describe APP` lists those of an app")
+        raise NotFoundError(
+            f"there is no operation {operation_id}", hint="`streamfleet describe APP` lists those of an app"
+        )
     return row
 
 

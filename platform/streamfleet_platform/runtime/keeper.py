@@ -263,7 +263,7 @@ class Keeper:
         return process.returncode, time.monotonic() - began
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        begin = [sys.executable, "-I", "-B", "-X", "utf8", str(_WORKER_START), str(self._slot), str(os.getpid())]
+        begin = [sys.executable, "-I", "-B", "-u", "-X", "utf8", str(_WORKER_START), str(self._slot), str(os.getpid())]
         return subprocess.Popen(  # noqa: S603  (an argument list, no shell)
             [*begin, *self._order["arguments"]],
             stdin=subprocess.DEVNULL,
