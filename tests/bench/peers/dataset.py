@@ -40,6 +40,7 @@ class Dataset:
                 **quiet,
                 "linger.ms": 50,
                 "partitioner": "murmur2_random",
+                "sticky.partitioning.linger.ms": 0,  # else a short topic of records without key is one partition
                 "queue.buffering.max.messages": 1_000_000,
                 "queue.buffering.max.kbytes": 500_000,
             }
