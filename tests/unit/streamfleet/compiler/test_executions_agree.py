@@ -160,8 +160,12 @@ JOINS_OF_JOINED = [Step("map_values", on=1), *[Step("join_stream", on=1, other=2
 """A record made for a child, and another one for a child of that child: each needs a variable of its own."""
 BRANCHES_TO_NOTHING = [*[Step("filter")] * 7, Step("split", n=1)]
 
+FORWARD_IN_INIT = [Step("process", n=8), Step("filter", on=2)]
+"""What is behind the processor is not initialised yet, be it written into the generated function or not."""
+
 
 @many
+@example(FORWARD_IN_INIT, [Input(random.IN, "a", b"x", 1)], Setting(processing="continue"))
 @example(JOINS_OF_JOINED, [Input(random.MORE, "a", b"", 1)], Setting())
 @example(BRANCHES_TO_NOTHING, [Input(random.IN, "a", b"x", 1)], Setting())
 @given(st.lists(random.steps, min_size=1, max_size=12), st.lists(random.inputs, max_size=14), random.settings)
