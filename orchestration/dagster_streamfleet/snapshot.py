@@ -9,17 +9,24 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
+from dagster import get_dagster_logger
 from pydantic import BaseModel, ConfigDict
 
-from streamfleet_platform import FleetClient, FleetError, NotFoundError
+from streamfleet_platform import FleetClient, FleetError, NotFoundError, SlowDownError
 from streamfleet_platform.views import AppDetail
+
+T = TypeVar("T")
 
 _PARALLEL = 8
 """Requests at a time: apps are asked for one by one."""
+_PATIENCE_SECONDS = 300.0
 _KEPT = 5
 """Snapshots: runs that wait in the queue may still need an older one."""
 
@@ -38,12 +45,13 @@ class FleetSnapshot(BaseModel):
 
 def take(client: FleetClient, *, with_pictures: bool = True) -> FleetSnapshot:
     """Ask the server for everything. An app that is retired meanwhile is left out."""
-    taken_at = datetime.now(UTC)
+    taken_at, give_up_at = datetime.now(UTC), time.monotonic() + _PATIENCE_SECONDS
     names = [app.name for app in client.apps() if app.desired != "retired"]
 
     def one(name: str) -> tuple[AppDetail, str] | None:
         try:
-            return client.app(name), client.topology_svg(name) if with_pictures else ""
+            app = _patiently(lambda: client.app(name), give_up_at)
+            return app, _patiently(lambda: client.topology_svg(name), give_up_at) if with_pictures else ""
         except NotFoundError:
             return None
 
@@ -51,6 +59,17 @@ def take(client: FleetClient, *, with_pictures: bool = True) -> FleetSnapshot:
         found = [each for each in pool.map(one, names) if each is not None]
     pictures = {app.name: picture for app, picture in found if picture}
     return FleetSnapshot(taken_at=taken_at, apps=tuple(app for app, _ in found), pictures=pictures)
+
+
+def _patiently(ask: Callable[[], T], give_up_at: float) -> T:
+    """The server grants so many calls a second: a large fleet is asked for over a while."""
+    while True:
+        try:
+            return ask()
+        except SlowDownError as error:
+            if time.monotonic() > give_up_at:
+                raise
+            time.sleep(error.retry_after)
 
 
 class SnapshotFiles:
@@ -66,6 +85,7 @@ class SnapshotFiles:
         try:
             snapshot = take(client, with_pictures=self._with_pictures)
         except FleetError as error:
+            get_dagster_logger("streamfleet").warning("showing the fleet of the last time: %s", error)
             snapshot = self._last().model_copy(update={"stale_reason": str(error)})
         return snapshot, self.save(snapshot)
 

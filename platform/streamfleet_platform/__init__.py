@@ -12,7 +12,7 @@ named here.
 
 from streamfleet_platform import views
 from streamfleet_platform.client import FleetClient
-from streamfleet_platform.errors import FleetError, NotFoundError, PermanentError, TransientError
+from streamfleet_platform.errors import FleetError, NotFoundError, PermanentError, SlowDownError, TransientError
 from streamfleet_platform.model.operation import OperationKind, OperationState, StepState
 from streamfleet_platform.model.phase import Phase
 
@@ -24,6 +24,7 @@ __all__ = [
     "OperationState",
     "PermanentError",
     "Phase",
+    "SlowDownError",
     "StepState",
     "TransientError",
     "views",

@@ -14,17 +14,23 @@ from streamfleet_platform.api import TokenFile, create_app
 
 
 class Watched(httpx.BaseTransport):
-    """Passes on, and remembers path and Idempotency-Key of each POST. `away`: nobody answers."""
+    """Passes on, and remembers path and Idempotency-Key of each POST. `away`: nobody answers. `refusals`: so many calls are one
+    too many a second.
+    """
 
     def __init__(self, inner):
         self._inner = inner
         self.posts = []
         self.away = False
+        self.refusals = 0
         self._alone = threading.Lock()
 
     def handle_request(self, request):
         if self.away:
             raise httpx.ConnectError("connection refused")
+        if self.refusals:
+            self.refusals -= 1
+            return httpx.Response(429, headers={"Retry-After": "0"}, json={})
         if request.method == "POST":
             self.posts.append((request.url.path, request.headers["Idempotency-Key"]))
         with self._alone:  # one event loop; locations ask in several threads

@@ -7,6 +7,7 @@ import pytest
 from dagster.components.testing import create_defs_folder_sandbox
 
 from dagster_streamfleet import ControlComponent, FleetComponent, component
+from dagster_streamfleet.snapshot import take
 from dagster_streamfleet.translator import FleetTranslator
 from streamfleet_platform import FleetClient
 
@@ -107,6 +108,15 @@ def test_a_server_that_refuses_the_token_is_told_and_not_taken_for_an_empty_flee
     monkeypatch.setattr(component, "client_of_environment", stranger)
     page = FleetComponent().definitions().resolve_asset_graph().get(dg.AssetKey(["orders", "app"]))
     assert "token" in page.metadata["not the newest"]
+
+
+def test_a_server_that_grants_so_many_calls_a_second_is_asked_for_longer(server):
+    with server.client() as client:
+        client.apps()
+        listed = client.apps
+        client.apps = lambda: (listed(), setattr(server.wire, "refusals", 5))[0]
+        found = take(client)
+    assert {app.name for app in found.apps} == set(found.pictures) == {"orders", "clicks"}
 
 
 def test_a_process_that_carries_out_a_run_sees_the_fleet_that_was_loaded_and_asks_nobody(served, monkeypatch):
