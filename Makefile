@@ -84,12 +84,14 @@ e2e: setup ## the long sets on a real broker: ten seeds, both guarantees, standb
 	@echo "== e2e"; $(PY) -m pytest tests/e2e -q
 
 bench: setup ## figures of the engine, the platform and Dagster, then the engine beside Java Kafka Streams, Quix, Bytewax and Faust
+	@echo "== bench: micro"; $(PY) -m tests.bench.micro
 	@echo "== bench: assignor"; $(PY) -m tests.bench.assignor
 	@echo "== bench: restore"; $(PY) tests/bench/restore_rate.py
 	@echo "== bench: scale out"; $(PY) tests/bench/scale_out.py
 	@echo "== bench: rebalance"; $(PY) -m tests.bench.rebalance
 	@echo "== bench: definitions"; $(PY) tests/bench/definitions.py
-	@echo "== bench: a thousand apps"; $(PY) -m tests.bench.platform_scale
+	@echo "== bench: platform"; $(PY) -m tests.bench.platform_scale
+	@echo "== bench: Dagster"; $(PY) -m tests.bench.dagster_locations
 	@echo "== bench: queries"; $(PY) tests/bench/query_cost.py
 	@echo "== bench: peers"; $(PY) -m tests.bench.peers.run
 
