@@ -282,7 +282,7 @@ def play(group: Cluster, *, restored: bool = True) -> None:
 
 
 def play_until_ready(group: Cluster) -> None:
-    """Until nothing waits: at most so many rounds as it takes to deal out one warm-up per task, and two more, also with standbys."""
+    """Until nothing waits: so many rounds as it takes to deal out one warm-up per task, and two more; with standbys, too."""
     play(group)
     for _ in range(-(-len(group.stateful) // group.settings.max_warmup_replicas) + 2):
         if group.probe_ms() is None:
