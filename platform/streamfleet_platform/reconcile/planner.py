@@ -22,7 +22,7 @@ from streamfleet_platform.errors import CompileError, FleetError, InvalidDefinit
 from streamfleet_platform.reconcile.changes import Known, change_of
 from streamfleet_platform.registry import apps
 from streamfleet_platform.registry.database import Database
-from streamfleet_platform.registry.tables import Revision
+from streamfleet_platform.registry.tables import App, Revision
 from streamfleet_platform.topologies.compiler import Compiled, compile_topology
 from streamfleet_platform.topologies.declarations import declaration_problems
 from streamfleet_platform.topologies.lock import TopologyLock
@@ -39,6 +39,15 @@ class Planned:
     fleet: Fleet | None = None
     revisions: Mapping[str, Revision] = field(default_factory=dict)
     """Of apps that change."""
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """What the registry has of an app, as far as it takes to see that nothing has changed."""
+
+    app: App
+    code_id: str
+    definition_hash: str
 
 
 class Planner:
@@ -66,16 +75,18 @@ class Planner:
             fleet = state.load()
         except InvalidDefinitionError as error:
             return Planned(PlanView(revision="", changes=(), problems=tuple(map(str, error.problems))))
-        return _Planning(self, state, fleet, self._known()).planned(only)
+        return _Planning(self, state, fleet, self._sketches()).planned(only)
 
-    def _known(self) -> dict[str, Known]:
+    def _sketches(self) -> dict[str, Sketch]:
         with self._database.read() as session:
             rows = list(apps.all_apps(session))
-            revisions = apps.revisions_of(session, [(row.name, row.revision) for row in rows])
-            topics = apps.all_topics(session)
-        return {
-            row.name: Known(row, revisions[row.name, row.revision], tuple(topics.get(row.name, ()))) for row in rows
-        }
+            hashes = apps.revision_hashes(session, [(row.name, row.revision) for row in rows])
+        return {row.name: Sketch(row, *hashes[row.name, row.revision]) for row in rows}
+
+    def known(self, row: App) -> Known:
+        with self._database.read() as session:
+            revision = apps.get_revision(session, row.name, row.revision)
+            return Known(row, revision, tuple(apps.topics_of(session, row.name)))
 
     def compiled(self, state: SourceState, files: Any, code_id: str, app: DeclaredApp) -> Compiled:
         settings = {name: value for name, value in app.spec.run.config.items() if name.startswith("topology.")}
@@ -99,7 +110,7 @@ class Planner:
 
 
 class _Planning:
-    def __init__(self, planner: Planner, state: SourceState, fleet: Fleet, known: Mapping[str, Known]) -> None:
+    def __init__(self, planner: Planner, state: SourceState, fleet: Fleet, known: Mapping[str, Sketch]) -> None:
         self._planner = planner
         self._state = state
         self._fleet = fleet
@@ -110,7 +121,7 @@ class _Planning:
         self._lock_files = state.lock_files()
 
     def planned(self, only: frozenset[str] | None) -> Planned:
-        if any(known.revision.code_id == self._code_id for known in self._known.values()):
+        if any(known.code_id == self._code_id for known in self._known.values()):
             self._planner.exported(
                 self._state, self._files, self._code_id
             )  # it may have been lost, and apps run from it
@@ -133,13 +144,14 @@ class _Planning:
         return Planned(view, self._fleet, revisions)
 
     def _app(self, app: DeclaredApp) -> tuple[AppChange, Revision | None]:
-        known = self._known.get(app.name)
+        sketch = self._known.get(app.name)
         definition = plain(app.document)
         cluster = self._fleet.definition.spec.clusters[app.spec.cluster].model_dump(by_alias=True, mode="json")
         hash_ = hashlib.sha256(json.dumps([definition, cluster], sort_keys=True).encode()).hexdigest()
-        is_same_code = known is not None and known.revision.code_id == self._code_id
-        if known is not None and is_same_code and known.revision.definition_hash == hash_:
+        is_same_code = sketch is not None and sketch.code_id == self._code_id
+        if sketch is not None and is_same_code and sketch.definition_hash == hash_:
             return AppChange(app=app.name, owner=app.definition.metadata.owner, action="none"), None
+        known = None if sketch is None else self._planner.known(sketch.app)
         try:
             lock, picture = self._lock(app, known)
         except FleetError as error:

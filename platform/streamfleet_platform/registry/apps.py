@@ -51,6 +51,14 @@ def revisions_of(session: Session, keys: Iterable[tuple[str, str]]) -> dict[tupl
     return {(row.app, row.id): row for row in rows if (row.app, row.id) in wanted}
 
 
+def revision_hashes(session: Session, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
+    """Code and definition of each, by their hashes: enough to see that nothing has changed, and read without what is large."""
+    wanted = set(keys)
+    columns = (col(Revision.app), col(Revision.id), col(Revision.code_id), col(Revision.definition_hash))
+    rows = session.execute(select(*columns).where(col(Revision.app).in_({app for app, _ in wanted})))
+    return {(app, id_): (code, definition) for app, id_, code, definition in rows if (app, id_) in wanted}
+
+
 def put_revision(session: Session, revision: Revision) -> None:
     """Once: the same id has the same content."""
     if session.get(Revision, (revision.app, revision.id)) is None:

@@ -142,6 +142,7 @@ def assert_nothing_is_left(newcomer, admin):
     assert list(newcomer.data.rglob("*.sst")) == []
 
 
+@pytest.mark.timeout(900)  # three dozen commands, each a process of its own
 def test_the_whole_path_of_an_app(newcomer, admin):
     newcomer.run("validate", expected=3)  # the lock that the definition names is not there yet
     newcomer.run("lock", "words")
