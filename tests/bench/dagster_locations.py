@@ -111,7 +111,9 @@ def cost_of(dagster: Dagster, part: str) -> Cost:
 
 
 def scale_run(dagster: Dagster) -> tuple[float, float]:
-    """Its wall and processor time, that of the process that carries it out."""
+    """Its wall time, and the processor time of the process that carries it out, with what sensors cost in the same location
+    meanwhile: more than the run itself, where it takes long.
+    """
     before = cost_of(dagster, "control").cpu_seconds
     items = [
         {"app": f"app-{number:04d}", "slots": 3, "intent_id": f"bench-{time.time_ns()}-{number}"} for number in range(3)
