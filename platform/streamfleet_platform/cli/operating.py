@@ -281,7 +281,7 @@ def approve(
 def cancel(
     operation: OperationArgument, server: Server = None, token_file: TokenOption = None, as_json: Json = False
 ) -> None:
-    """Cancel an operation that has not begun to act.
+    """Call off an operation: one that has not begun, or one under way that can still be undone.
 
     Example: streamfleet cancel 4f1c22d09a7b
     """

@@ -92,7 +92,7 @@ def test_the_next_server_finishes_what_a_killed_one_began(fleet, case):
         goes_on(fleet, case, before)
         fleet.send()
         fleet.assert_counts_are_exact()
-    print(f"{type(case).__name__}: killed at {len(moments)} moments: {', '.join(moments)}")
+        print(f"{type(case).__name__}: killed at {moment}, finished by the next", flush=True)
 
 
 def goes_on(fleet, case, before):

@@ -208,7 +208,8 @@ class TestConnecting:
     def test_without_a_token_it_says_how_to_bring_one(self, run):
         result = run("status")
         assert result.exit_code == 1
-        assert "there is no token for http://127.0.0.1:8400; set STREAMFLEET_TOKEN" in result.stderr
+        assert "no server was started here" in result.stderr and "`streamfleet up` starts one" in result.stderr
+        assert "STREAMFLEET_TOKEN" in result.stderr
 
     def test_without_a_server_it_says_how_to_start_one(self, run):
         result = run("status", "--server", "http://127.0.0.1:9", env={"STREAMFLEET_TOKEN": "x"})
