@@ -52,6 +52,8 @@ class Dagster:
     directory: Path
     patience_seconds: float = LOADED_SECONDS
     """How long its locations may take to load."""
+    on_usual_port: bool = True
+    """False: on any free one, for those that run beside others."""
 
     @property
     def url(self) -> str:
@@ -62,8 +64,9 @@ class Dagster:
         """Chosen once: the console of the server links here, and the parts find each other by them."""
         known = read_json(self._settings) or {}
         if "ports" not in known:
-            own = zip(LOCATIONS, free_ports(len(LOCATIONS)), strict=True)
-            known["ports"] = {"webserver": usual_or_free(WEBSERVER_PORT), **dict(own)}
+            webserver, *own = free_ports(1 + len(LOCATIONS))
+            chosen = usual_or_free(WEBSERVER_PORT) if self.on_usual_port else webserver
+            known["ports"] = {"webserver": chosen, **dict(zip(LOCATIONS, own, strict=True))}
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_json(self._settings, known)
         ports: dict[str, int] = known["ports"]
@@ -107,11 +110,15 @@ class Dagster:
     def wait_until_loaded(self) -> None:
         """Until both locations are loaded, and all daemons have said that they are there."""
         deadline = time.monotonic() + self.patience_seconds
-        while (lacking := self.what_lacks()) is not None:
-            ended = [part for part in PARTS if not self.part(part).is_running]
+        while True:
+            lacking, ended = self.what_lacks(), [part for part in PARTS if not self.part(part).is_running]
+            if lacking is None and not ended:  # somebody else's may answer where ours could not listen
+                return
             if ended or time.monotonic() > deadline:
                 gone = f"{', '.join(ended)} ended; " if ended else ""
-                raise NotLoadedError(f"Dagster is not up: {gone}{lacking}; its logs are in {self.directory}")
+                raise NotLoadedError(
+                    f"Dagster is not up: {gone}{lacking or 'another answers there'}; its logs are in {self.directory}"
+                )
             time.sleep(0.3)
 
     def what_lacks(self) -> str | None:

@@ -143,7 +143,7 @@ def measure(count: int) -> float:
     with tempfile.TemporaryDirectory(prefix="streamfleet-bench-") as given:
         directory = Path(given)
         with served(GeneratedFleet(count), directory) as (url, token):
-            dagster = Dagster(directory / "dagster", PATIENCE_SECONDS)
+            dagster = Dagster(directory / "dagster", PATIENCE_SECONDS, on_usual_port=False)
             try:
                 began = time.monotonic()
                 dagster.start(url, token)

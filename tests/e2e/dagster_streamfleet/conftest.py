@@ -14,7 +14,7 @@ def started(broker, tmp_path):
 
     def start(*apps):
         fleet = Fleet(tmp_path, broker.bootstrap_servers, apps)
-        dagster = Dagster(tmp_path / "dagster")
+        dagster = Dagster(tmp_path / "dagster", on_usual_port=False)
         closing.extend([fleet.close, dagster.stop])
         fleet.start(dagster=dagster.url)
         fleet.apply()

@@ -16,7 +16,7 @@ BUSY_AT_FIRST, BUSY_RAISED, WARM = 100, 370, 400
 def fleet(broker, tmp_path_factory):
     directory = tmp_path_factory.mktemp("fleet")
     fleet = Fleet(directory, broker.bootstrap_servers, APPS)
-    dagster = Dagster(directory / "dagster")
+    dagster = Dagster(directory / "dagster", on_usual_port=False)
     try:
         fleet.start(dagster=dagster.url)
         fleet.apply()
@@ -40,7 +40,7 @@ def loads(fleet):
 @pytest.fixture(scope="session")
 def daemon(fleet, loads):
     """Dagster's. The load is raised as soon as it looks: a decision waits for a minute of rest, in which other tests run."""
-    daemon = Daemon(Dagster(fleet.data.parent / "dagster"), fleet)
+    daemon = Daemon(Dagster(fleet.data.parent / "dagster", on_usual_port=False), fleet)
     try:
         daemon.start()
         loads["busy"].rate = BUSY_RAISED
