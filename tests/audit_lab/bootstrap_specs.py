@@ -1,8 +1,10 @@
 """A whole spec of a bootstrap, and changes of it."""
 
+from typing import Any
+
 from streamfleet_jobs.bootstrap.spec import BootstrapSpec
 
-WHOLE = {
+WHOLE: dict[str, Any] = {
     "run_id": "r",
     "token": 1,
     "epoch": 1,

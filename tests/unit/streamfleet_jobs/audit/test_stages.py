@@ -1,3 +1,5 @@
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -5,7 +7,7 @@ from streamfleet_jobs.audit.spec import load_spec
 from streamfleet_jobs.audit.stages import Stages
 from streamfleet_jobs.errors import RefusedError, SpecError
 
-WHOLE = {
+WHOLE: dict[str, Any] = {
     "run_id": "r",
     "app": "shop",
     "application_id": "shop",
