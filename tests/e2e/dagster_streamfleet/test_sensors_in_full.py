@@ -39,12 +39,12 @@ def test_a_caught_up_warm_up_waits_for_the_timer_for_the_sensor_or_for_nobody(st
 def test_load_that_is_raised_twice_scales_twice_by_effective_steps_and_every_record_is_counted_once(started):
     fleet, daemon = started("busy")
     daemon.start()
-    with Load(fleet.bootstrap_servers, "busy-in", 100) as load:
-        for rate, slots in ((370, 2), (740, 4)):
+    with Load(fleet.bootstrap_servers, "busy-in", 20) as load:
+        for rate, slots in ((100, 2), (200, 4)):
             load.rate = rate
             until(lambda slots=slots: fleet.app("busy").slots_ready == slots, f"{slots} slots", 240)
             fleet.until_running("busy")
-        load.rate = 100
+        load.rate = 20
     until(lambda: latest(fleet.bootstrap_servers, "busy-out") == load.written, "all records to be counted", 120)
     assert_counted_once(fleet.bootstrap_servers, "busy-out")
     scaled = [(done.params["slots"], done.actor) for done in fleet.operations("busy", "scale")]

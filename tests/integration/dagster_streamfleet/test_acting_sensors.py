@@ -112,5 +112,5 @@ def test_raised_load_makes_the_fleet_scale_by_an_effective_step_and_results_stay
 
     loads["busy"].close()
     wanted = loads["busy"].written
-    until(lambda: latest(fleet.bootstrap_servers, "busy-out") == wanted, "all records to be counted")
+    until(lambda: latest(fleet.bootstrap_servers, "busy-out") == wanted, "all records to be counted", 180)
     assert_counted_once(fleet.bootstrap_servers, "busy-out")
