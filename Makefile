@@ -59,7 +59,7 @@ ifeq ($(JDK_AND_MAVEN),)
 	@echo "!! NOT RUN: the tests beside Java Kafka Streams, because no JDK or no Maven is installed"
 endif
 
-check: setup ## lint, format, types, layers, unit tests (under two minutes)
+check: setup ## lint, format, types, layers, unit tests (under four minutes)
 	@echo "== check: lint"; $(VENV)/bin/ruff check .
 	@echo "== check: format"; $(VENV)/bin/ruff format --check .
 	@echo "== check: types"; $(VENV)/bin/mypy
