@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -61,7 +62,7 @@ class StepFailedError(PermanentError):
     """A step can never be done: compensate, or leave it to a person."""
 
 
-class OperationType:
+class OperationType(ABC):
     """One kind of operation."""
 
     kind: ClassVar[OperationKind]
@@ -69,9 +70,9 @@ class OperationType:
     """What the app is in while it runs; None: as observed."""
     acts: ClassVar[Acts]
 
+    @abstractmethod
     def plan(self, work: Work) -> list[PlannedStep]:
         """What to do, as things are now. Recorded, and not planned again."""
-        raise NotImplementedError
 
     def back(self, work: Work, why: str) -> list[PlannedStep] | None:
         """How to undo what was done when a step has failed; None: leave it to a person."""
