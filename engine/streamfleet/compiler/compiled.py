@@ -13,10 +13,10 @@ from streamfleet.compiler.code_generator import CodeGenerator, sends_by_parts
 from streamfleet.compiler.failures import ProcessingFailures
 from streamfleet.compiler.generated_failures import GeneratedFailures
 from streamfleet.compiler.interpreter import SinkRuntime, serde_of
+from streamfleet.compiler.life_cycle import close_all, init_all, no_processor
 from streamfleet.compiler.node_context import FixedKeyNodeContext, NodeContext, Process, ProcessorPhase
 from streamfleet.compiler.program import InputRecord, TaskEnvironment
 from streamfleet.dsl.operators.stateless import as_pair
-from streamfleet.errors import StreamsError, TopologyError
 from streamfleet.processor.api import FixedKeyProcessor, Processor, Punctuator
 from streamfleet.records import FixedKeyRecord, Record
 from streamfleet.topology.nodes import ProcessorNode, ProcessorTopology, SinkNode
@@ -121,19 +121,10 @@ class CompiledProgram:
             return CalledFixedKeyProcessor(node.name, processor, context)
         if isinstance(processor, Processor):
             return CalledProcessor(node.name, processor, context)
-        raise TopologyError(
-            f"the supplier of operator {node.name} returned {type(processor).__qualname__}, not a processor",
-            hint="return a new Processor or FixedKeyProcessor from every call",
-        )
+        raise no_processor(node.name, processor)
 
     def init(self) -> None:
-        for node in self._processors:
-            node.context.enter(ProcessorPhase.STARTING)
-            try:
-                node.init()
-            except Exception as error:
-                raise StreamsError(f"operator {node.name} failed to initialise: {error}") from error
-            node.context.enter(ProcessorPhase.RUNNING)
+        init_all(self._processors)
 
     def process(self, source: str, record: Record[Any, Any]) -> None:
         context = self._environment.record_context
@@ -150,17 +141,7 @@ class CompiledProgram:
             self._failures.handle(operator, None, error)
 
     def close(self) -> None:
-        first: Exception | None = None
-        for node in self._processors:
-            node.context.enter(ProcessorPhase.CLOSING)
-            try:
-                node.close()
-            except Exception as error:
-                if first is None:
-                    first = StreamsError(f"operator {node.name} failed to close: {error}")
-                    first.__cause__ = error
-        if first is not None:
-            raise first
+        close_all(self._processors)
 
 
 def _send(node: SinkNode, environment: TaskEnvironment) -> Callable[..., None]:

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from streamfleet.compiler.failures import ProcessingFailures
-from streamfleet.compiler.node_context import FixedKeyNodeContext, NodeContext, Process, ProcessorPhase
+from streamfleet.compiler.life_cycle import close_all, init_all, no_processor
+from streamfleet.compiler.node_context import FixedKeyNodeContext, NodeContext, Process
 from streamfleet.compiler.program import InputRecord, TaskEnvironment
-from streamfleet.errors import ConfigError, ProductionError, StreamsError, TopologyError
+from streamfleet.errors import ConfigError, ProductionError
 from streamfleet.processor.api import FixedKeyProcessor, Processor, Punctuator
 from streamfleet.records import FixedKeyRecord, Record, RecordContext
 from streamfleet.serdes.api import Serde, resolved, resolved_value
@@ -180,19 +181,10 @@ class Interpreter:
             return FixedKeyProcessorRuntime(node.name, processor, context, self._failures)
         if isinstance(processor, Processor):
             return ProcessorRuntime(node.name, processor, context, self._failures)
-        raise TopologyError(
-            f"the supplier of operator {node.name} returned {type(processor).__qualname__}, not a processor",
-            hint="return a new Processor or FixedKeyProcessor from every call",
-        )
+        raise no_processor(node.name, processor)
 
     def init(self) -> None:
-        for node in self._processors:
-            node.context.enter(ProcessorPhase.STARTING)
-            try:
-                node.init()
-            except Exception as error:
-                raise StreamsError(f"operator {node.name} failed to initialise: {error}") from error
-            node.context.enter(ProcessorPhase.RUNNING)
+        init_all(self._processors)
 
     def process(self, source: str, record: Record[Any, Any]) -> None:
         self._sources[source].process(record)
@@ -211,14 +203,4 @@ class Interpreter:
             self._failures.handle(operator, None, error)
 
     def close(self) -> None:
-        first: Exception | None = None
-        for node in self._processors:
-            node.context.enter(ProcessorPhase.CLOSING)
-            try:
-                node.close()
-            except Exception as error:
-                if first is None:
-                    first = StreamsError(f"operator {node.name} failed to close: {error}")
-                    first.__cause__ = error
-        if first is not None:
-            raise first
+        close_all(self._processors)
