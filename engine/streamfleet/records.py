@@ -58,18 +58,6 @@ class FixedKeyRecord(msgspec.Struct, Generic[K, V], frozen=True, gc=False):
         return FixedKeyRecord(self.key, self.value, self.timestamp, headers)
 
 
-class RawRecord(msgspec.Struct, frozen=True, gc=False):
-    """A record as it was read from a topic: bytes, before any serde."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers = ()
-
-
 class ConsumedRecord(msgspec.Struct, Generic[K, V], frozen=True, gc=False):
     """A record after the source's serdes: what a timestamp extractor sees. `timestamp` is still the broker's."""
 
@@ -102,21 +90,27 @@ class RecordMetadata(msgspec.Struct, frozen=True, gc=False):
 
 
 class RecordContext(msgspec.Struct, frozen=True, gc=False):
-    """What is known of the record under way beyond key and value; stores and sinks take timestamp and headers from it.
+    """What is known of the record under way beyond what processors were given; stores and sinks take timestamp and headers from it.
 
-    `raw_key` and `raw_value` are the input record's bytes, kept for dead letters; None where there is no input record.
+    `key` and `value` are the input record's bytes, kept for dead letters; None where there is no input record.
     """
 
-    timestamp: int
-    offset: int
-    partition: int
     topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None = None
+    value: bytes | None = None
     headers: Headers = ()
-    raw_key: bytes | None = None
-    raw_value: bytes | None = None
 
     def derive(self, timestamp: int, headers: Headers) -> RecordContext:
-        return RecordContext(timestamp, self.offset, self.partition, self.topic, headers, self.raw_key, self.raw_value)
+        return RecordContext(self.topic, self.partition, self.offset, timestamp, self.key, self.value, headers)
+
+
+class RawRecord(RecordContext, frozen=True, gc=False):
+    """A record as it was read from a topic: bytes, before any serde. While nobody gives it another time it is its own context, so
+    that an input record is made once.
+    """
 
 
 class ValueAndTimestamp(msgspec.Struct, Generic[V], frozen=True, gc=False):

@@ -165,7 +165,7 @@ def running(topology: sf.Topology) -> Iterator[StreamTask]:
 
 def numbers() -> list[InputRecord]:
     """Decoded, as a queue hands them to a program."""
-    return [(RecordContext(1_000_000 + n, n, 0, "in"), f"key-{n % KEYS:06d}", n) for n in range(BATCH)]
+    return [(RecordContext("in", 0, n, 1_000_000 + n), f"key-{n % KEYS:06d}", n) for n in range(BATCH)]
 
 
 def raw_orders() -> list[RawRecord]:

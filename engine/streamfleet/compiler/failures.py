@@ -37,8 +37,8 @@ def error_context(environment: TaskEnvironment, operator: str) -> ErrorContext:
         record.offset,
         record.timestamp,
         record.headers,
-        record.raw_key,
-        record.raw_value,
+        record.key,
+        record.value,
         dead_letter_topic,
     )
 

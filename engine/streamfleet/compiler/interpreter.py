@@ -129,7 +129,7 @@ class SinkRuntime:
 
     def _extract_topic(self, record: Record[Any, Any]) -> str:
         assert not isinstance(self._topic, str)
-        context = self._environment.record_context or RecordContext(record.timestamp, -1, -1, "")
+        context = self._environment.record_context or RecordContext("", -1, -1, record.timestamp)
         try:
             topic = self._topic(record.key, record.value, context.derive(record.timestamp, record.headers))
         except Exception as error:

@@ -295,7 +295,7 @@ def decode_held(encoded: bytes) -> Held:
     headers = tuple(((reader.sized() or b"").decode(), reader.sized()) for _ in range(reader.number(_LENGTH)))
     prior = reader.sized()
     old = reader.sized(same=prior)
-    return Held(prior, old, reader.sized(), RecordContext(timestamp, offset, partition, topic, headers))
+    return Held(prior, old, reader.sized(), RecordContext(topic, partition, offset, timestamp, headers=headers))
 
 
 class _Reader:

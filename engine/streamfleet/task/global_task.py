@@ -17,7 +17,7 @@ from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.metrics import Metrics
 from streamfleet.ports import Producer
 from streamfleet.processor.handlers import LogAndFailProcessing
-from streamfleet.records import ProducerRecord, RawRecord, Record, RecordContext
+from streamfleet.records import ProducerRecord, RawRecord, Record
 from streamfleet.state.api import StateStore
 from streamfleet.state.committed_stores import CommittedStores
 from streamfleet.state.task_state import TaskState
@@ -108,9 +108,7 @@ class GlobalTask:
         source, deserializer = self._sources[raw.topic]
         pair = deserializer.deserialize(raw)
         if pair is not None:
-            self._context.record_context = RecordContext(
-                raw.timestamp, raw.offset, raw.partition, raw.topic, raw.headers, raw.key, raw.value
-            )
+            self._context.record_context = raw
             self._program.process(source, Record(*pair, raw.timestamp, raw.headers))
         self._next_offsets[TopicPartition(raw.topic, raw.partition)] = raw.offset + 1
 

@@ -62,27 +62,19 @@ class RecordQueue:
     def add(self, records: Iterable[RawRecord]) -> None:
         self._waiting.extend(records)
         if self._head is None and self._passed_over is None:
-            self._head = self._next()
+            self._move_into([], 0)
 
     def take(self, limit: int, before: int | None = None) -> list[InputRecord]:
         """The head and what follows it, at most `limit` records, and none that is not older than `before` but the head itself.
         Nothing if the head is a record that was passed over; it is gone then.
         """
         batch: list[InputRecord] = []
-        head, self._head = self._head, None
-        if head is None and self._passed_over is not None:
-            self.taken_offset = self._passed_over.offset
+        passed_over = self._passed_over
+        if passed_over is not None:
+            self.taken_offset = passed_over.offset
             self._passed_over = None
-            head, limit = self._next(), 0
-        while head is not None:
-            if len(batch) >= limit or (before is not None and batch and head[0].timestamp >= before):
-                self._head = head
-                break
-            batch.append(head)
-            timestamp = head[0].timestamp
-            if timestamp > self.partition_time:  # noqa: PLR1730  (once per record: a call costs more)
-                self.partition_time = timestamp
-            head = self._next()
+            limit = 0
+        self._move_into(batch, limit, before)
         if batch:
             self.taken_offset = batch[-1][0].offset
         return batch
@@ -93,31 +85,48 @@ class RecordQueue:
         self._passed_over = None
         self.partition_time = NO_TIMESTAMP
 
-    def _next(self) -> InputRecord | None:
-        """The next usable record. If there is none, but others, the last of them is kept as passed over."""
+    def _move_into(self, batch: list[InputRecord], limit: int, before: int | None = None) -> None:
+        """Move the head, and what can be used of what waits behind it, into the batch as far as its limits allow; the next usable
+        record is the head then. If there is none, but others, the last of them is kept as passed over.
+
+        One loop without calls of its own, because it runs once per record.
+        """
         waiting, deserializer, raw = self._waiting, self._deserializer, None
-        while waiting:
+        key_of, value_of, takes_given_time = deserializer.key, deserializer.value, self._takes_given_time
+        head, self._head = self._head, None
+        while True:
+            if head is not None:
+                timestamp = head[0].timestamp
+                if len(batch) >= limit or (before is not None and batch and timestamp >= before):
+                    self._head = head
+                    return
+                batch.append(head)
+                if timestamp > self.partition_time:  # noqa: PLR1730  (once per record: a call costs more)
+                    self.partition_time = timestamp
+                head = raw = None
+            if not waiting:
+                self._passed_over = raw
+                return
             raw = waiting.popleft()
-            timestamp = raw.timestamp
             part = "key"
-            try:  # as deserializer.deserialize(raw) does it: here it is a call less per record
-                key = None if raw.key is None else deserializer.key(raw.topic, raw.key)
+            try:  # as deserializer.deserialize(raw) does it
+                key = None if raw.key is None else key_of(raw.topic, raw.key)
                 part = "value"
-                value = None if raw.value is None else deserializer.value(raw.topic, raw.value)
+                value = None if raw.value is None else value_of(raw.topic, raw.value)
             except TaskInterruptedError:
                 raise
             except Exception as error:
                 deserializer.leave_out(raw, part, error)
                 continue
-            if timestamp < 0 or not self._takes_given_time:
+            context: RecordContext = raw
+            if raw.timestamp < 0 or not takes_given_time:
                 timestamp = self._extract_timestamp(raw, key, value)
                 if timestamp < 0:
                     self._environment.drop(self.source, "negative timestamp")
                     continue
-            context = RecordContext(timestamp, raw.offset, raw.partition, raw.topic, raw.headers, raw.key, raw.value)
-            return context, key, value
-        self._passed_over = raw
-        return None
+                if timestamp != raw.timestamp:
+                    context = raw.derive(timestamp, raw.headers)
+            head = (context, key, value)
 
     def _extract_timestamp(self, raw: RawRecord, key: Any, value: Any) -> int:
         record = ConsumedRecord(raw.topic, raw.partition, raw.offset, raw.timestamp, key, value, raw.headers)

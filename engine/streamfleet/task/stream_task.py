@@ -154,17 +154,18 @@ class StreamTask:
 
     def complete_restoration(self, committed: Mapping[TopicPartition, CommittedOffset] | None = None) -> None:
         """Go on where the committed offsets say, with the time they carry."""
-        self._transition_to(TaskPhase.RUNNING)
+        require(self.task_id, self.phase, TaskPhase.RESTORING, action="complete its restoration")
         for partition, offset in (committed or {}).items():
             self._next_offsets[partition] = offset.offset
             self._group.set_partition_time(partition, offset.partition_time)
             for key, value in offset.processor_metadata.items():
                 self._context.metadata[key] = max(value, self._context.metadata.get(key, value))
         self._context.stream_time = self._group.stream_time_ms
+        assert self._state is not None
+        self._state.committed.position = self.position()  # before anybody can ask a running task
+        self._transition_to(TaskPhase.RUNNING)
         self._program.init()
         self._context.record_context = None
-        assert self._state is not None
-        self._state.committed.position = self.position()
 
     def suspend(self) -> None:
         """Close the processors and forget what is buffered. Commit before: what caches hold back is forwarded only
@@ -298,7 +299,7 @@ class StreamTask:
 
     def _fire(self, schedule: PunctuationSchedule, now_ms: int) -> None:
         # Without topic: there is no input record, but stores and results take their time from here.
-        self._context.record_context = RecordContext(now_ms, -1, -1, "")
+        self._context.record_context = RecordContext("", -1, -1, now_ms)
         self._program.punctuate(schedule.operator, schedule.callback, now_ms)
 
     # commit

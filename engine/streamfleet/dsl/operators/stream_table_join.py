@@ -80,7 +80,7 @@ class _WaitingJoin(_StreamTableJoin):
 
     def _join(self, record: Record[Any, Any], key: Any) -> None:
         inside = internal(self.context)
-        context = inside.record_context or RecordContext(record.timestamp, -1, -1, "", record.headers)
+        context = inside.record_context or RecordContext("", -1, -1, record.timestamp, headers=record.headers)
         if key is None or not self._buffer.put(record.key, record.value, context):
             super()._join(record, key)  # nothing to wait for: without a key, or too late already
             return

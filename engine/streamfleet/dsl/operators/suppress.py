@@ -87,7 +87,7 @@ class _Suppress(AnyProcessor):
         self._stream_time = max(self._stream_time, record.timestamp)
         context = self._inside.record_context
         if context is None:  # a punctuator's update has no input record
-            context = RecordContext(record.timestamp, -1, -1, "", record.headers)
+            context = RecordContext("", -1, -1, record.timestamp, headers=record.headers)
         time = record.key.window.end if self._suppression.until_window_closes else context.timestamp
         self._buffer.put(time, record.key, record.value, context)
         self._emit_what_must_leave()

@@ -214,7 +214,7 @@ class _TransformedGetter(ValueGetter):
 
     def _transformed(self, key: Any, row: Row | None) -> Row | None:
         timestamp = NO_TIMESTAMP if row is None else row.timestamp
-        with self._context.as_record(RecordContext(timestamp, -1, -1, "")):
+        with self._context.as_record(RecordContext("", -1, -1, timestamp)):
             value = self._transformer.transform(key, value_or_none(row))
         return None if value is None else ValueAndTimestamp(value, timestamp)
 

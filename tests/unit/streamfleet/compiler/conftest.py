@@ -47,7 +47,7 @@ class FakeEnvironment:
         ).with_(**settings)
         self.application_id = "app"
         self.task_id = TaskId(0, 3)
-        self.record_context: RecordContext | None = RecordContext(7, 42, 3, "in", (("h", b"1"),), b"raw-k", b"raw-v")
+        self.record_context: RecordContext | None = RecordContext("in", 3, 42, 7, b"raw-k", b"raw-v", (("h", b"1"),))
         self.processing_handler: Any = LogAndFailProcessing()
         self.sender = Sender()
         self.stores: dict[str, Any] = {}

@@ -65,7 +65,7 @@ def test_children_see_the_forwarded_timestamp_and_headers_in_the_record_context(
     before = environment.record_context
     start(graph).process("s", RECORD)
     assert (seen[0].timestamp, seen[0].headers) == (99, ())
-    assert (seen[0].topic, seen[0].offset, seen[0].raw_value) == ("in", 42, b"raw-v")
+    assert (seen[0].topic, seen[0].offset, seen[0].value) == ("in", 42, b"raw-v")
     assert environment.record_context is before
 
 

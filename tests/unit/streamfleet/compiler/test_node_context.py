@@ -67,7 +67,7 @@ def test_transformer_context_cannot_forward(context):
 
 def test_another_record_context_lasts_for_a_block(environment, context):
     before = environment.record_context
-    with context.as_record(RecordContext(9, 1, 0, "other")):
+    with context.as_record(RecordContext("other", 0, 1, 9)):
         assert context.record_metadata() == RecordMetadata("other", 0, 1)
     assert environment.record_context is before
 
@@ -77,7 +77,7 @@ def test_record_metadata_is_that_of_the_input_record(context):
 
 
 def test_punctuator_has_no_record_metadata(environment, context):
-    environment.record_context = RecordContext(50, -1, -1, "")
+    environment.record_context = RecordContext("", -1, -1, 50)
     assert context.record_metadata() is None
     assert context.record_context is None
 

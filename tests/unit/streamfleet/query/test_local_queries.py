@@ -409,7 +409,7 @@ def test_askers_never_meet_a_closed_store(app):
         thread.join(30)
     assert failures == []
     for answer in answers:
-        if answer.is_success and answer.result:
+        if answer.is_success and answer.result and (answer.is_active or answer.position.offsets):
             processed = answer.position.offsets["words"][0] + 1
             assert sum(count for _, count in answer.result) == processed, "the rows are those of the position"
 

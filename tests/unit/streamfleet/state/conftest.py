@@ -65,7 +65,7 @@ class FakeContext:
 
     def at(self, timestamp, *, topic="in", headers=(), raw=None):
         """As if a record with that timestamp were under way."""
-        self.record_context = RecordContext(timestamp, 0, 0, topic, headers, raw, raw)
+        self.record_context = RecordContext(topic, 0, 0, timestamp, raw, raw, headers)
 
     def close_engines(self):
         for engine in self.engines.values():

@@ -88,7 +88,7 @@ def test_the_record_context_of_the_update_is_in_force_while_it_is_flushed(task):
     task.flush()
     (during,) = listener.contexts
     assert (during.timestamp, during.topic, during.headers) == (1, "early", (("h", b"1"),))
-    assert during.raw_key == b"input"
+    assert during.key == b"input"
     assert task.context.record_context is now
     assert task.logged() == [(b"a", b"1", 1)]
 

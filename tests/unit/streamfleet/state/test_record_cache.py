@@ -4,7 +4,7 @@ from streamfleet.state.store_caches import StoreCaches
 
 
 def at(timestamp, headers=()):
-    return RecordContext(timestamp, 0, 0, "in", headers)
+    return RecordContext("in", 0, 0, timestamp, headers=headers)
 
 
 def cache_of(max_bytes=10_000):

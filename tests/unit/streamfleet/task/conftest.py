@@ -53,7 +53,7 @@ class PartEnvironment:
         self.config = config
         self.task_id = TaskId(0, 0)
         self.metrics = Metrics()
-        self.record_context: RecordContext | None = RecordContext(7, 42, 3, "in", (), b"raw-k", b"raw-v")
+        self.record_context: RecordContext | None = RecordContext("in", 3, 42, 7, b"raw-k", b"raw-v")
         self.handlers = ErrorHandlers.of(config)
         self.sender: Any = RecordCollector(self, producer, self.handlers.production)  # type: ignore[arg-type]
 

@@ -11,7 +11,7 @@ from streamfleet.processor.timestamps import (
     TimestampExtractor,
     UsePartitionTimeOnInvalidTimestamp,
 )
-from streamfleet.records import ProducerRecord, RecordContext
+from streamfleet.records import ProducerRecord, RawRecord
 from streamfleet.task.record_deserializer import RecordDeserializer
 from streamfleet.task.record_queue import RecordQueue
 from streamfleet.topology.nodes import SourceNode
@@ -53,7 +53,7 @@ def test_what_follows_the_head_must_be_older_than_the_bound(environment, raw):
 def test_the_context_of_a_record_says_where_it_came_from(environment, raw):
     queue = queue_of(environment)
     queue.add([raw("a", 5, 3)])
-    assert queue.take(1) == [(RecordContext(5, 3, 0, "in", (), b"k", b"a"), "k", "a")]
+    assert queue.take(1) == [(RawRecord("in", 0, 3, 5, b"k", b"a"), "k", "a")]
 
 
 def test_null_keys_and_values_are_not_shown_to_the_serdes(environment, raw):
