@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 from sqlmodel import col
 
@@ -25,12 +26,13 @@ def record_run(
     session.add(run)
     for number, measured in enumerate(partitions):
         session.add(AuditPartition(app=run.app, run=run.id, number=number, measured=dict(measured)))
-    open_ones = {
-        row.identity: row
-        for row in session.scalars(select(Finding).where(col(Finding.app) == run.app, col(Finding.state) != "gone"))
-    }
-    for found in findings:
-        identity = identity_of(found)
+    open_ones: dict[str, Finding] = {}
+    for row in session.scalars(_open_findings(run.app)):
+        if row.identity in open_ones:  # one thing is open once
+            row.state = "gone"
+        else:
+            open_ones[row.identity] = row
+    for identity, found in _identified(findings):
         row = open_ones.pop(identity, None)
         if row is None:
             session.add(_finding(run, identity, found))
@@ -45,8 +47,24 @@ def record_run(
     return run
 
 
+def _open_findings(app: str) -> Select[tuple[Finding]]:
+    return select(Finding).where(col(Finding.app) == app, col(Finding.state) != "gone").order_by(col(Finding.id))
+
+
+def _identified(findings: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Two that a report cannot tell apart are the first and the second of their kind: each is found again, neither grows."""
+    counts: Counter[str] = Counter()
+    for found in findings:
+        identity = identity_of(found)
+        counts[identity] += 1
+        yield identity if counts[identity] == 1 else f"{identity} {counts[identity]}", found
+
+
 def identity_of(found: Mapping[str, Any]) -> str:
-    return json.dumps([found.get("rule"), found.get("topic"), found.get("store"), found.get("partition")])
+    """What makes it the same thing when it is found again. A topic can drift in several settings: each is a finding."""
+    about = [found.get("rule"), found.get("topic"), found.get("store"), found.get("partition")]
+    setting = (found.get("evidence") or {}).get("config")
+    return json.dumps(about if setting is None else [*about, setting])
 
 
 def _finding(run: AuditRun, identity: str, found: Mapping[str, Any]) -> Finding:

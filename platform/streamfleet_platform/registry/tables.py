@@ -272,7 +272,7 @@ class Finding(SQLModel, table=True):
     id: int | None = Field(default=None, primary_key=True)
     app: str
     identity: str
-    """Rule, topic, store and partition: the same thing found again."""
+    """Rule, topic, store, partition and setting: the same thing found again."""
     topic: str | None = None
     store: str | None = None
     partition: int | None = None
