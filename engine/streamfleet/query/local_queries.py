@@ -9,6 +9,7 @@ reading: a process that stood still in between finds out, and says so.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -76,17 +77,22 @@ class LocalQueries:
         for thread in self._threads():
             task = thread.tasks.tasks.get(task_id)
             if task is not None:
-                return self._ask_task(thread, task, request)
+                return self._ask_task(thread, place, task, request)
             copy = thread.tasks.standbys.tasks.get(task_id)
             if copy is not None:
-                return self._ask_late(thread, copy, request, "a standby")
+                return self._ask_late(thread, place, copy, request)
         return _not_present(task_id)
 
     def _ask_task(
-        self, thread: StreamThread[MemberReport, Plan], task: StreamTask, request: StateQueryRequest[R]
+        self,
+        thread: StreamThread[MemberReport, Plan],
+        place: StorePlace,
+        task: StreamTask,
+        request: StateQueryRequest[R],
     ) -> QueryResult[R]:
         if not _runs(task):
-            return self._ask_late(thread, task, request, task.phase.value)
+            return self._ask_late(thread, place, task, request)
+        began_ns = time.perf_counter_ns()
         isolation = request.isolation or self._isolation
         try:
             if isolation is IsolationLevel.READ_COMMITTED:
@@ -101,33 +107,39 @@ class LocalQueries:
             raise
         except StoreUnavailableError as error:
             return QueryResult.failed(FailureReason.NOT_PRESENT, str(error))
-        if not result.is_success:
-            return result
+        if request.execution_info:
+            result = _noted(result, f"task {task.task_id} runs here, {isolation.value}", began_ns)
         if _runs(task) and thread.is_surely_member:
             return replace(result, is_active=True, lag_records=0)
-        if request.require_active:
+        if request.require_active and result.is_success:
             return _not_active(f"the group may have given task {task.task_id} to another process")
         return result
 
     def _ask_late(
         self,
         thread: StreamThread[MemberReport, Plan],
+        place: StorePlace,
         task: StreamTask | StandbyTask,
         request: StateQueryRequest[R],
-        what: str,
     ) -> QueryResult[R]:
         """Of a task that is behind its changelogs: as far as it has come, and how far that is."""
+        began_ns = time.perf_counter_ns()
+        what = f"task {task.task_id} is {task.phase.value if isinstance(task, StreamTask) else 'a copy'} here"
         if request.require_active:
-            return _not_active(f"task {task.task_id} is {what} here")
-        stores = task.committed_stores
+            return _not_active(what)
+        stores, lag = task.committed_stores, thread.tasks.lag_records(task.task_id)
         if stores is None:
             return _not_present(task.task_id)
-        lag = next((p.remaining for p in thread.tasks.restoring() if p.task_id == task.task_id), None)
+        if lag is None:  # the StateUpdater has not begun with it, or has just ended
+            return QueryResult.failed(FailureReason.NOT_PRESENT, f"{what}, and how late it is is not known yet")
+        as_of_ms = stores.replayed_to_ms.get(place.changelog)
         try:
             result = _read_committed(stores, request, task.task_id.partition)
         except StoreUnavailableError as error:
             return QueryResult.failed(FailureReason.NOT_PRESENT, str(error))
-        return replace(result, lag_records=lag, as_of_ms=stores.replayed_at_ms) if result.is_success else result
+        if request.execution_info:
+            result = _noted(result, f"{what}, {lag} offsets behind", began_ns)
+        return replace(result, lag_records=lag, as_of_ms=as_of_ms) if result.is_success else result
 
 
 def _runs(task: StreamTask) -> bool:
@@ -168,6 +180,7 @@ def _read(
             f"not yet at {dict(request.position_bound.offsets)}",
             position,
         )
+    began_ns = time.perf_counter_ns()
     try:
         with store.scanning_at_most(request.max_scanned):
             value, is_complete = read(store, request.query, request.limit)
@@ -177,7 +190,15 @@ def _read(
         return QueryResult.failed(FailureReason.UNKNOWN_QUERY_TYPE, str(error), position)
     except Exception as error:
         return QueryResult.failed(FailureReason.STORE_EXCEPTION, f"{type(error).__name__}: {error}", position)
-    return QueryResult(value=value, position=position, is_complete=is_complete)
+    result = QueryResult(value=value, position=position, is_complete=is_complete)
+    if request.execution_info:
+        return _noted(result, f"{type(request.query).__name__} of store {request.store} was read", began_ns)
+    return result
+
+
+def _noted(result: QueryResult[R], what: str, began_ns: int) -> QueryResult[R]:
+    took_us = (time.perf_counter_ns() - began_ns) // 1000
+    return replace(result, execution_info=(*result.execution_info, f"{what}: {took_us} us"))
 
 
 def _not_present(task_id: TaskId) -> QueryResult[Any]:

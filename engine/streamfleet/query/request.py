@@ -28,7 +28,7 @@ class StateQueryRequest(msgspec.Struct, Generic[R], frozen=True):
     """Without `partitions`, all that this process has are asked. `require_active`: no standby and no task that still restores
     may answer. `position_bound`: an answer must be at least that fresh. `isolation` None: as the app is configured. `limit`: at
     most that many rows of each partition. `max_scanned`: how many may be looked at for them.
-    `timeout_ms`: how long to wait for a busy stream thread.
+    `timeout_ms`: how long to wait for a busy stream thread. `execution_info`: results say who answered, and how long it took.
     """
 
     store: str
@@ -40,6 +40,7 @@ class StateQueryRequest(msgspec.Struct, Generic[R], frozen=True):
     limit: int | None = None
     max_scanned: int | None = None
     timeout_ms: int = DEFAULT_TIMEOUT_MS
+    execution_info: bool = False
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:

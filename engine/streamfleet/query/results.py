@@ -22,7 +22,7 @@ class FailureReason(enum.Enum):
     NOT_UP_TO_BOUND = "not_up_to_bound"
     """The state is older than the request wants it, or nobody knows how old it is."""
     NOT_PRESENT = "not_present"
-    """The partition is not here (any more)."""
+    """The partition is not here (any more), or as a copy that does not know yet how late it is."""
     DOES_NOT_EXIST = "does_not_exist"
     """The store has no such partition."""
     STORE_EXCEPTION = "store_exception"
@@ -30,8 +30,9 @@ class FailureReason(enum.Enum):
 
 
 class QueryResult(msgspec.Struct, Generic[R], frozen=True):
-    """`is_active`: read by the partition's only owner. Else the state may be late: by `lag_records` changelog records as far as
-    they are known here, and by what was processed since `as_of_ms`.
+    """`is_active`: read, or refused, by the partition's only owner. Else the state may be late: by `lag_records` changelog records
+    as far as they are known here, and `as_of_ms` is the timestamp of the last one that is in the state, None if none was read since
+    the copy was opened. Of a task that ran here, and may have another owner by now, both are None.
     """
 
     value: R | None = None
@@ -43,6 +44,8 @@ class QueryResult(msgspec.Struct, Generic[R], frozen=True):
     as_of_ms: int | None = None
     is_complete: bool = True
     """False: the limit was reached, and there is more."""
+    execution_info: tuple[str, ...] = ()
+    """If it was asked for: what was done and how long it took, the innermost first."""
 
     @property
     def is_success(self) -> bool:

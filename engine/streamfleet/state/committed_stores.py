@@ -32,8 +32,8 @@ class CommittedStores:
         self._lock = threading.Lock()
         self._is_closed = False
         self.position: Mapping[TopicPartition, int] | None = None
-        self.replayed_at_ms: int | None = None
-        """When something of the owner's was last applied to a copy; None for the owner itself."""
+        self.replayed_to_ms: dict[str, int] = {}
+        """Changelog -> timestamp of the last record of it that was applied here, since the stores were opened."""
 
     @contextmanager
     def reading(self) -> Iterator[CommittedStores]:

@@ -50,3 +50,5 @@ def apply_changelog(
         if entry.changelog == topic:
             state.stores[entry.name].restore(batch)
     state.commit({topic: last_offset})
+    if batch and batch[-1].timestamp >= 0:
+        state.committed.replayed_to_ms[topic] = batch[-1].timestamp

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from streamfleet.clock import Clock
 from streamfleet.errors import StreamsError
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.metrics import Metrics
@@ -79,7 +78,6 @@ class StandbyTask:
         topology: ProcessorTopology,
         config: StreamsConfig,
         *,
-        clock: Clock,
         engines: StoreEngines,
         metrics: Metrics,
         state_id: str,
@@ -88,7 +86,6 @@ class StandbyTask:
     ) -> None:
         self.task_id = task_id
         self._entries = topology.stores
-        self._clock = clock
         self._engines = engines
         changelogs = {entry.name: entry.changelog for entry in topology.stores if entry.changelog is not None}
         self._context = StandbyContext(task_id, config, engines, metrics, changelogs, state_id)
@@ -122,7 +119,6 @@ class StandbyTask:
 
     def restore(self, partition: TopicPartition, records: Iterable[RawRecord], last_offset: int) -> None:
         restoration.apply_changelog(self._entries, self._opened, partition.topic, records, last_offset)
-        self._opened.committed.replayed_at_ms = self._clock.now_ms()
 
     def offset_sum_on_disk(self) -> int:
         return restoration.offset_sum_on_disk(self._entries, self._opened)

@@ -105,7 +105,6 @@ class TaskFactory:
             task_id,
             self._topology_of(task_id),
             self.config,
-            clock=self.clock,
             engines=engines or self._engines(task_id),
             metrics=self.metrics,
             state_id=self.task_directory(task_id).name,

@@ -132,6 +132,16 @@ class TaskManager:
         """How far each active task is that is being restored."""
         return [progress for progress in self._updater.progress() if progress.task_id in self._tasks]
 
+    def lag_records(self, task_id: TaskId) -> int | None:
+        """How much of its changelogs a task that is being restored, or a copy, has still to read, as of the StateUpdater's last
+        step; None: not known. May be asked by any thread.
+        """
+        is_active = task_id in self._tasks
+        for progress in self._updater.progress():
+            if progress.task_id == task_id and (progress.kind is UpdateKind.ACTIVE) is is_active:
+                return progress.remaining
+        return None
+
     def offset_sums(self) -> dict[TaskId, int]:
         """How much of its changelogs each open task has."""
         with_updater = self._updater.offset_sums()

@@ -6,6 +6,8 @@ import pytest
 
 import streamfleet as sf
 from streamfleet import serdes
+from streamfleet.changelog.progress import TaskProgress, UpdateKind
+from streamfleet.failpoints import NoFailpoints
 from streamfleet.ids import TopicPartition
 from streamfleet.metrics import Metrics
 from streamfleet.query.app_queries import AppQueries
@@ -16,6 +18,7 @@ from streamfleet.state.store_caches import StoreCaches
 from streamfleet.testing.manual_clock import ManualClock
 from streamfleet.thread.step_gate import StepGate
 from streamfleet.thread.task_factory import TaskFactory
+from streamfleet.thread.task_manager import TaskManager
 
 PARTITIONS = 3
 MINUTE = 60_000
@@ -55,7 +58,9 @@ class Sent:
 
 
 class App:
-    """`work`, `commit` and `abort` are what a StreamThread does with its tasks."""
+    """`work`, `commit` and `abort` are what a StreamThread does with its tasks, in a real TaskManager. `tell_progress` is what a
+    StateUpdater does; without it nothing is known of tasks that restore, nor of copies.
+    """
 
     def __init__(self, directory, topology=None, inputs=None, **settings):
         self.config = sf.StreamsConfig(application_id="app", bootstrap_servers="nowhere:9", **settings)
@@ -74,16 +79,12 @@ class App:
             rocksdb_options=RocksDBOptions(),
             caches=StoreCaches(10_000_000, 10_000_000),
         )
-        self.tasks, self.committed, self.ends, self.progress, self.standbys = {}, {}, {}, [], {}
-        self.thread = SimpleNamespace(
-            tasks=SimpleNamespace(
-                tasks=self.tasks, restoring=lambda: self.progress, standbys=SimpleNamespace(tasks=self.standbys)
-            ),
-            gate=StepGate(),
-            is_surely_member=True,
-            assigned=None,
-        )
+        self.committed, self.ends, self.progress = {}, {}, ()
         self.admin = SimpleNamespace(list_offsets=lambda partitions, kind: {p: self.ends.get(p, 0) for p in partitions})
+        updater = SimpleNamespace(progress=lambda: self.progress)
+        manager = TaskManager(self.factory, None, self.admin, updater, None, None, NoFailpoints())
+        self.tasks, self.standbys = manager._tasks, manager.standbys._tasks
+        self.thread = SimpleNamespace(tasks=manager, gate=StepGate(), is_surely_member=True, assigned=None)
         self.queries = AppQueries(self.factory, self.config, lambda: [self.thread], self.admin, None)
         self.next_offsets = {}
 
@@ -101,6 +102,9 @@ class App:
         task.initialize()
         self.standbys[task_id] = task
         return task
+
+    def tell_progress(self, task_id, remaining, kind=UpdateKind.STANDBY):
+        self.progress = (*self.progress, TaskProgress(task_id, kind, remaining, 0, {}))
 
     def place(self, store):
         return self.queries.catalogue.place(store)

@@ -1,5 +1,6 @@
 """Requests on real tasks: what they find, how fresh it is, and when they are refused."""
 
+import re
 import threading
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamfleet as sf
-from streamfleet.changelog.progress import TaskProgress, UpdateKind
+from streamfleet.changelog.progress import UpdateKind
 from streamfleet.errors import OptionError, StoreUnavailableError
 from streamfleet.ids import TopicPartition
 from streamfleet.records import RawRecord, SessionWindow, TimeWindow, ValueAndTimestamp, Windowed
@@ -341,7 +342,7 @@ def test_a_task_that_restores_answers_only_who_can_do_with_less(new_app):
     app = new_app()
     task_id = app.place("counts").task(0)
     app.open(task_id, run=False)
-    app.progress = [TaskProgress(task_id, UpdateKind.ACTIVE, 17, 3, {})]
+    app.tell_progress(task_id, 17, UpdateKind.ACTIVE)
     assert one(app, "counts", sf.KeyQuery("a"), require_active=True).failure is sf.FailureReason.NOT_ACTIVE
     stale = one(app, "counts", sf.KeyQuery("a"))
     assert (stale.result, stale.is_active, stale.lag_records) == (None, False, 17)
@@ -428,20 +429,84 @@ def test_lags_are_zero_for_the_owner_and_counted_for_who_restores(new_app):
     app.close_all()
 
 
-def test_a_standby_answers_with_its_lag_and_age(new_app):
+@pytest.mark.parametrize("kind", [UpdateKind.STANDBY, UpdateKind.WARMUP])
+def test_a_copy_answers_with_its_lag_and_the_time_of_the_last_record_it_has(new_app, kind):
     app = new_app()
     task_id = app.place("counts").task(0)
     copy = app.open_standby(task_id)
     changelog = TopicPartition("app-counts-changelog", 0)
-    count = (5).to_bytes(8, "big")
-    copy.restore(changelog, [RawRecord(changelog.topic, 0, 3, 7, b"a", count)], 3)
-    app.progress = [TaskProgress(task_id, UpdateKind.STANDBY, 2, 1, {})]
+    app.tell_progress(app.place("counts").task(1), 99, kind)
+    app.tell_progress(task_id, 2, kind)
     app.ends = {changelog: 6}
+    before = one(app, "counts", sf.KeyQuery("a"))
+    assert (before.result, before.lag_records, before.as_of_ms) == (None, 2, None), "nothing was read yet"
+    restore(copy, changelog, (2, 8), (3, 7))
     stale = one(app, "counts", sf.KeyQuery("a"), isolation=UNCOMMITTED)
-    assert (stale.result, stale.is_active, stale.lag_records, stale.as_of_ms) == (5, False, 2, 0)
+    assert (stale.result, stale.is_active, stale.lag_records, stale.as_of_ms) == (5, False, 2, 7)
+    assert one(app, "windows", sf.WindowKeyQuery("a")).as_of_ms is None, "each store has a changelog of its own"
     assert stale.position == sf.Position()
     assert one(app, "counts", sf.KeyQuery("a"), require_active=True).failure is sf.FailureReason.NOT_ACTIVE
     lag = app.queries.local_store_lags()["counts"][0]
     assert (lag.current_offset, lag.end_offset, lag.lag_records) == (4, 6, 2)
     app.close_all()
     assert one(app, "counts", sf.KeyQuery("a")).failure is sf.FailureReason.NOT_PRESENT
+
+
+def restore(task, changelog, *stamps):
+    """Records of key a with these (offset, timestamp)."""
+    count = (5).to_bytes(8, "big")
+    task.restore(
+        changelog, [RawRecord(changelog.topic, 0, at, time, b"a", count) for at, time in stamps], stamps[-1][0]
+    )
+
+
+def test_a_task_that_restores_tells_the_time_of_the_last_record_it_has_too(new_app):
+    app = new_app()
+    task_id = app.place("counts").task(0)
+    task = app.open(task_id, run=False)
+    app.tell_progress(task_id, 17, UpdateKind.ACTIVE)
+    restore(task, TopicPartition("app-counts-changelog", 0), (0, 40))
+    assert one(app, "counts", sf.KeyQuery("a")).as_of_ms == 40
+    restore(task, TopicPartition("app-counts-changelog", 0), (1, -1))
+    assert one(app, "counts", sf.KeyQuery("a")).as_of_ms == 40, "a record may have no time"
+    task.complete_restoration({})
+    owned = one(app, "counts", sf.KeyQuery("a"))
+    assert (owned.result, owned.is_active, owned.lag_records, owned.as_of_ms) == (5, True, 0, None)
+    app.close_all()
+
+
+def test_a_copy_that_does_not_know_how_late_it_is_does_not_answer(new_app):
+    app = new_app()
+    copied, restored = app.place("counts").task(0), app.place("counts").task(1)
+    app.open_standby(copied)
+    app.open(restored, run=False)
+    # What the updater knew of them when they were something else.
+    app.tell_progress(copied, 0, UpdateKind.ACTIVE)
+    app.tell_progress(restored, 0, UpdateKind.STANDBY)
+    for partition in (0, 1):
+        unknown = one(app, "counts", sf.KeyQuery("a"), partition)
+        assert unknown.failure is sf.FailureReason.NOT_PRESENT
+        assert "not known" in unknown.message
+    app.close_all()
+
+
+def test_a_refusal_says_whether_it_is_the_owners(app):
+    bound = sf.Position({"words": {0: 99}})
+    refused = one(app, "counts", sf.KeyQuery("a"), position_bound=bound)
+    assert (refused.failure, refused.is_active) == (sf.FailureReason.NOT_UP_TO_BOUND, True)
+    app.thread.is_surely_member = False
+    assert not one(app, "counts", sf.KeyQuery("a"), position_bound=bound).is_active
+
+
+def test_execution_info_says_who_answered_and_how_long_it_took_if_it_is_asked_for(app):
+    say(app, "a")
+    assert one(app, "counts", sf.KeyQuery("a")).execution_info == ()
+    read, ran = one(app, "counts", sf.KeyQuery("a"), execution_info=True).execution_info
+    assert re.fullmatch(r"KeyQuery of store counts was read: \d+ us", read)
+    assert re.fullmatch(r"task 0_0 runs here, read_uncommitted: \d+ us", ran)
+    standby = app.place("counts").task(1)
+    app.open_standby(standby)
+    app.tell_progress(standby, 3)
+    read, ran = one(app, "counts", sf.RangeQuery(), 1, execution_info=True).execution_info
+    assert read.startswith("RangeQuery of store counts was read: ")
+    assert ran.startswith("task 0_1 is a copy here, 3 offsets behind: ")

@@ -29,9 +29,7 @@ def whole(request):
 
 
 def standby(whole, engines):
-    task = StandbyTask(
-        TaskId(0, 0), whole, CONFIG, clock=ManualClock(7), engines=engines, metrics=Metrics(), state_id="0_0"
-    )
+    task = StandbyTask(TaskId(0, 0), whole, CONFIG, engines=engines, metrics=Metrics(), state_id="0_0")
     task.initialize()
     return task
 
