@@ -3,6 +3,7 @@
     here ──────────────────────────────────────────> 200, 404 (no such key), 409 (the store cannot answer that)
     here, but not the owner, and ?stale=true ──────> 200 with "active": false, lag and age
     elsewhere ── the owner is asked, once ─────────> what it answers
+              ├─ ?stale=true: then the standbys ───> what the first of them answers
               └─ ?forward=false, or asked by a peer > 421 with the owner
     nobody has it at the moment, or nobody knows ──> 503 with Retry-After
 
@@ -22,6 +23,7 @@ import msgspec
 from streamfleet.clock import Clock
 from streamfleet.errors import ScanTooLargeError, StoreUnavailableError, TooManyQueriesError
 from streamfleet.query.app_queries import AppQueries
+from streamfleet.query.hosts import KeyQueryMetadata
 from streamfleet.query.request import StateQueryRequest
 from streamfleet.query.results import FailureReason, QueryResult
 from streamfleet.worker.http_messages import Answer, Request, json_answer
@@ -100,7 +102,7 @@ class QueryPages:
         result = queries.run(_request(question, (question.partition,))).partitions[question.partition]
         if result.is_success:
             return self._found(queries, question, result)
-        if result.failure in _GONE:
+        if _is_elsewhere(result):
             return self._elsewhere(queries, question, request, result)
         return self._failed(question, result)
 
@@ -122,7 +124,8 @@ class QueryPages:
     def _elsewhere(self, queries: AppQueries, question: Question, request: Request, here: QueryResult[Any]) -> Answer:
         assert question.partition is not None
         metadata = queries.metadata(question.place.name, question.partition)
-        owner = metadata.active if metadata.active != queries.endpoint else None
+        others = _others(queries, question, metadata)
+        owner = others[0] if metadata.active in others else None
         if not question.forward or _hops(request):
             return self._refusal(
                 HTTPStatus.MISDIRECTED_REQUEST if owner is not None else HTTPStatus.SERVICE_UNAVAILABLE,
@@ -131,8 +134,7 @@ class QueryPages:
                 {"partition": question.partition, "owner": owner, "standbys": list(metadata.standbys)},
                 RETRY_AFTER if owner is None else {},
             )
-        late = [endpoint for endpoint in metadata.standbys if question.stale and endpoint != queries.endpoint]
-        for endpoint in [*([] if owner is None else [owner]), *late]:
+        for endpoint in others:
             try:
                 answer = self._peers.ask(endpoint, _target(request))
             except PeerError as error:
@@ -158,7 +160,7 @@ class QueryPages:
         wanted = question.partitions or tuple(range(question.place.partitions))
         results = queries.run(_request(question, wanted)).partitions
         for result in results.values():
-            if not result.is_success and result.failure not in _GONE:
+            if not result.is_success and not _is_elsewhere(result):
                 return self._failed(question, result)
         rows = QueryRows(queries.catalogue, question.place)
         parts: dict[int, Any] = {
@@ -172,7 +174,7 @@ class QueryPages:
         }
         missing = [partition for partition in wanted if partition not in parts]
         if missing and question.forward and not _hops(request):
-            parts |= self._ask_owners(queries, question, request, missing)
+            parts |= self._ask_others(queries, question, request, missing)
             missing = [partition for partition in wanted if partition not in parts]
         if missing:
             return self._refusal(
@@ -186,23 +188,32 @@ class QueryPages:
         content = {"store": question.place.name, "complete": complete, "partitions": parts}
         return json_answer(HTTPStatus.OK, content, self._own)
 
-    def _ask_owners(
+    def _ask_others(
         self, queries: AppQueries, question: Question, request: Request, missing: list[int]
     ) -> dict[int, Any]:
-        by_owner: dict[str, list[int]] = {}
-        for partition in missing:
-            owner = queries.metadata(question.place.name, partition).active
-            if owner is not None and owner != queries.endpoint:
-                by_owner.setdefault(owner, []).append(partition)
+        """In rounds: the owners; then, for what is still missing and if that will do, the first standbys, the second ..."""
+        store = question.place.name
+        left = {partition: _others(queries, question, queries.metadata(store, partition)) for partition in missing}
         parts: dict[int, Any] = {}
-        for owner, partitions in by_owner.items():
-            try:
-                answer = self._peers.ask(owner, _target(request, partitions))
-                if answer.status == HTTPStatus.OK:
-                    parts |= msgspec.json.decode(answer.body, type=_PeerScan, strict=False).partitions
-            except (PeerError, msgspec.MsgspecError):
-                continue
-        return {partition: part for partition, part in parts.items() if partition in missing}
+        silent: set[str] = set()
+        while asked := _by_first(left):
+            for endpoint, partitions in asked.items():
+                if endpoint not in silent:
+                    found = self._ask_peer(endpoint, _target(request, partitions))
+                    silent |= {endpoint} if found is None else set()
+                    parts |= {partition: part for partition, part in (found or {}).items() if partition in partitions}
+            left = {partition: others[1:] for partition, others in left.items() if partition not in parts}
+        return parts
+
+    def _ask_peer(self, endpoint: str, target: str) -> dict[int, msgspec.Raw] | None:
+        """Partitions of a scan, none if it does not have all of them; None if it does not answer at all."""
+        try:
+            answer = self._peers.ask(endpoint, target)
+            if answer.status != HTTPStatus.OK:
+                return {}
+            return msgspec.json.decode(answer.body, type=_PeerScan, strict=False).partitions
+        except (PeerError, msgspec.MsgspecError):
+            return None
 
     def _global(self, queries: AppQueries, question: Question) -> Answer:
         result = queries.run(_request(question, None)).global_result
@@ -219,6 +230,8 @@ class QueryPages:
             told["lag_records"] = result.lag_records
             age_ms = None if result.as_of_ms is None else max(0, self._clock.now_ms() - result.as_of_ms)
             told["age_ms"] = age_ms
+        if result.execution_info:
+            told["execution_info"] = result.execution_info
         return told
 
     def _failed(self, question: Question, result: QueryResult[Any]) -> Answer:
@@ -250,7 +263,28 @@ def _request(question: Question, partitions: tuple[int, ...] | None) -> StateQue
         isolation=question.isolation,
         limit=question.limit,
         max_scanned=MAX_SCANNED,
+        execution_info=question.execution_info,
     )
+
+
+def _is_elsewhere(result: QueryResult[Any]) -> bool:
+    """Whether somebody else may answer: also where a copy, which knows no position, is asked for one."""
+    return result.failure in _GONE or (result.failure is FailureReason.NOT_UP_TO_BOUND and not result.is_active)
+
+
+def _others(queries: AppQueries, question: Question, metadata: KeyQueryMetadata) -> list[str]:
+    """Who else may answer for a partition: its owner, then its standbys if they will do."""
+    known = [metadata.active, *(metadata.standbys if question.stale else ())]
+    return [endpoint for endpoint in known if endpoint is not None and endpoint != queries.endpoint]
+
+
+def _by_first(left: Mapping[int, list[str]]) -> dict[str, list[int]]:
+    """Endpoint -> partitions for which it comes next."""
+    partitions: dict[str, list[int]] = {}
+    for partition, others in left.items():
+        if others:
+            partitions.setdefault(others[0], []).append(partition)
+    return partitions
 
 
 def _hops(request: Request) -> bool:

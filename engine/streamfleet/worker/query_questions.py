@@ -5,9 +5,11 @@
 /query/<store>/window/<key>?from=&to=                 the windows of a key, by start
 /query/<store>/windows?from=&to=                      the windows of all keys, by start
 /query/<store>/session/<key>                          the sessions of a key
+/query/<store>/version/<key>?as_of=                   one version of a key: the latest, or what was valid then
+/query/<store>/versions/<key>?from=&to=&descending=   those that were valid at some time between both
 /query/<store>/owner/<key>                            who has a key
 
-limit, partitions, isolation, position, stale, forward     how to answer; see docs/queries.md
+limit, partitions, isolation, position, stale, forward, execution_info     how to answer; see docs/queries.md
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ from streamfleet.query.position import Position
 from streamfleet.query.queries import (
     AnyQuery,
     KeyQuery,
+    MultiVersionedKeyQuery,
     RangeQuery,
     TimestampedKeyQuery,
     TimestampedRangeQuery,
+    VersionedKeyQuery,
     WindowKeyQuery,
     WindowRangeQuery,
 )
@@ -39,7 +43,7 @@ PREFIX = "/query/"
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
 
-_OPTIONS = frozenset({"limit", "partitions", "isolation", "position", "stale", "forward"})
+_OPTIONS = frozenset({"limit", "partitions", "isolation", "position", "stale", "forward", "execution_info"})
 _BOUNDS = frozenset({"from", "to"})
 
 
@@ -63,6 +67,7 @@ class Question(msgspec.Struct, frozen=True):
     position: Position = msgspec.field(default_factory=Position)
     stale: bool = False
     forward: bool = True
+    execution_info: bool = False
 
 
 def parse_question(request: Request, catalogue: StoreCatalogue) -> Question:
@@ -125,6 +130,16 @@ def _ask_session(_: StoreCatalogue, place: StorePlace, key: Any, _parameters: Ma
     return Question(place, WindowRangeQuery(key))
 
 
+def _ask_version(_: StoreCatalogue, place: StorePlace, key: Any, parameters: Mapping[str, str]) -> Question:
+    return Question(place, VersionedKeyQuery(key, _number(parameters, "as_of", 0) if "as_of" in parameters else None))
+
+
+def _ask_versions(_: StoreCatalogue, place: StorePlace, key: Any, parameters: Mapping[str, str]) -> Question:
+    low, high = _number(parameters, "from", 0), _number(parameters, "to", LONG_MAX)
+    descending = _boolean(parameters, "descending", default=False)
+    return Question(place, MultiVersionedKeyQuery(key, low, high, descending))
+
+
 def _ask_owner(_: StoreCatalogue, place: StorePlace, _unused: Any, _parameters: Mapping[str, str]) -> Question:
     return Question(place, None)
 
@@ -135,6 +150,8 @@ _SHAPES: dict[tuple[str, int], tuple[Make, frozenset[str]]] = {
     ("window", 3): (_ask_window, _BOUNDS),
     ("windows", 2): (_ask_windows, _BOUNDS),
     ("session", 3): (_ask_session, frozenset()),
+    ("version", 3): (_ask_version, frozenset({"as_of"})),
+    ("versions", 3): (_ask_versions, _BOUNDS | {"descending"}),
     ("owner", 3): (_ask_owner, frozenset()),
 }
 
@@ -180,6 +197,7 @@ def _options(parameters: Mapping[str, str]) -> dict[str, Any]:
     options: dict[str, Any] = {
         "stale": _boolean(parameters, "stale", default=False),
         "forward": _boolean(parameters, "forward", default=True),
+        "execution_info": _boolean(parameters, "execution_info", default=False),
         "limit": _number(parameters, "limit", DEFAULT_LIMIT),
     }
     if not 1 <= options["limit"] <= MAX_LIMIT:

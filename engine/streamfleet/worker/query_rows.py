@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamfleet.query.queries import AnyQuery, WindowKeyQuery
+from streamfleet.query.queries import AnyQuery, MultiVersionedKeyQuery, WindowKeyQuery
 from streamfleet.query.store_catalogue import StoreCatalogue, StorePlace
-from streamfleet.records import TimeWindow, ValueAndTimestamp, Windowed
+from streamfleet.records import TimeWindow, ValueAndTimestamp, VersionedRecord, Windowed
 from streamfleet.worker.query_text import to_json
 
 
@@ -23,9 +23,14 @@ class QueryRows:
     def value(self, value: Any) -> dict[str, Any]:
         if isinstance(value, ValueAndTimestamp):
             return {"value": to_json(self._value_serde, self._topic, value.value), "timestamp": value.timestamp}
+        if isinstance(value, VersionedRecord):
+            plain = to_json(self._value_serde, self._topic, value.value)
+            return {"value": plain, "valid_from": value.timestamp, "valid_to": value.valid_to}
         return {"value": to_json(self._value_serde, self._topic, value)}
 
-    def rows(self, query: AnyQuery | None, found: list[tuple[Any, Any]], key: Any = None) -> list[dict[str, Any]]:
+    def rows(self, query: AnyQuery | None, found: list[Any], key: Any = None) -> list[dict[str, Any]]:
+        if isinstance(query, MultiVersionedKeyQuery):
+            found = [(key, version) for version in found]
         if isinstance(query, WindowKeyQuery):
             size = self._window_size or 0
             found = [(Windowed(key, TimeWindow(start, start + size)), value) for start, value in found]

@@ -23,12 +23,13 @@ def test_the_page_can_be_followed_step_by_step(new_app):
     declares, asks = blocks("python")
     scope = {}
     exec(declares, scope)
-    app = new_app(topology=scope["topology"](), inputs={"clicks": 2})
-    for partition in (0, 1):
-        app.open(app.place("clicks-per-user").task(partition))
-    for line in blocks("clicks")[0].splitlines():
-        key, value, timestamp = line.split()
-        app.work("clicks-per-user", partition_for(key.encode(), 2), "clicks", key, value, int(timestamp))
+    app = new_app(topology=scope["topology"](), inputs={"clicks": 2, "prices": 2})
+    for topic, store in (("clicks", "clicks-per-user"), ("prices", "prices")):
+        for partition in (0, 1):
+            app.open(app.place(store).task(partition))
+        for line in blocks(topic)[0].splitlines():
+            key, value, timestamp = line.split()
+            app.work(store, partition_for(key.encode(), 2), topic, key, value, int(timestamp))
     pages = QueryPages("app", lambda: app.queries, Peers("app"), ManualClock(0))
     examples = blocks("http")
     for example in examples:
@@ -36,7 +37,7 @@ def test_the_page_can_be_followed_step_by_step(new_app):
         path, _, query = line.removeprefix("GET ").partition("?")
         answer = pages.answer(Request("GET", path, query, {}))
         assert (answer.status, json.loads(answer.body)) == (int(status), json.loads(body)), line
-    assert len(examples) == 4
+    assert len(examples) == 7
     streams = SimpleNamespace(
         query=app.queries.run,
         query_metadata_for_key=app.queries.metadata_for_key,

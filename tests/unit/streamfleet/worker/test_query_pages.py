@@ -9,7 +9,9 @@ import pytest
 
 import streamfleet as sf
 from streamfleet.assignment.snapshot import Plan
+from streamfleet.changelog.progress import UpdateKind
 from streamfleet.errors import StoreUnavailableError
+from streamfleet.ids import TopicPartition
 from streamfleet.metrics import Metrics
 from streamfleet.query.store_catalogue import StorePlace
 from streamfleet.records import RawRecord
@@ -67,10 +69,15 @@ class Worker:
 def new_worker(new_app):
     workers = []
 
-    def make(*partitions, name="app"):
-        worker = Worker(new_app(), name)
+    def make(*partitions, name="app", copies=(), **settings):
+        """Copies have nothing left to read."""
+        worker = Worker(new_app(**settings), name)
         for partition in partitions:
             worker.app.open(worker.app.place("counts").task(partition))
+        for partition in copies:
+            task_id = worker.app.place("counts").task(partition)
+            worker.app.open_standby(task_id)
+            worker.app.tell_progress(task_id, 0)
         workers.append(worker)
         return worker
 
@@ -91,19 +98,22 @@ def say(worker, key, at=0):
 
 
 def own(workers):
-    """Tell all workers which of them has which partition."""
-    keys = {
-        endpoint: tuple(w.app.place("counts").task_key(task.partition) for task in w.app.tasks)
-        for endpoint, w in workers.items()
-    }
+    """Tell all workers which of them has which partition, and which copies."""
+
+    def keys(tasks_of):
+        return {
+            endpoint: tuple(w.app.place("counts").task_key(task.partition) for task in tasks_of(w.app))
+            for endpoint, w in workers.items()
+        }
+
     plan = Plan(
         active=(),
         standby=(),
         fence=(),
         follow_up=False,
         owners={},
-        endpoints=keys,
-        standby_endpoints={},
+        endpoints=keys(lambda app: app.tasks),
+        standby_endpoints=keys(lambda app: app.standbys),
         shutdown=False,
     )
     for worker in workers.values():
@@ -189,6 +199,88 @@ def test_ranges_windows_and_sessions(worker):
     assert sorted(row["key"] for part in everything.values() for row in part["rows"]) == ["a", "b", "c"]
     session = worker.json("/query/sessions/session/a")[1]["rows"]
     assert session == [{"key": "a", "window": {"start": 5, "end": 5}, "value": 1}]
+
+
+def test_a_descending_range_begins_with_the_last_key(worker):
+    for number in range(9):
+        say(worker, f"k{number}")
+    up, down = (worker.json(f"/query/counts/range?descending={text}")[1]["partitions"] for text in ("false", "true"))
+    assert {p: part["rows"] for p, part in down.items()} == {p: part["rows"][::-1] for p, part in up.items()}
+    assert any(len(part["rows"]) > 1 for part in up.values()), "so that the order can be seen"
+    last = worker.json("/query/counts/range?descending=true&limit=1&to=k7")[1]["partitions"].values()
+    assert max(row["key"] for part in last for row in part["rows"]) == "k7"
+
+
+def priced():
+    text = {"key_serde": sf.serdes.string(), "value_serde": sf.serdes.string()}
+    builder = sf.StreamsBuilder()
+    builder.table("prices", materialized=sf.Materialized(sf.Stores.versioned_key_value("counts", MINUTE)), **text)
+    return builder.build()
+
+
+def price(worker, key, value, timestamp):
+    partition = worker.app.queries.catalogue.partition_of("counts", key)
+    worker.app.work("counts", partition, "prices", key, value, timestamp)
+
+
+VERSIONED = {"topology": priced(), "inputs": {"prices": 3}}
+
+
+class TestVersions:
+    @pytest.fixture
+    def worker(self, new_worker):
+        worker = new_worker(0, 1, 2, **VERSIONED)
+        for value, timestamp in (("1", 10), ("2", 20), ("3", 30)):
+            price(worker, "a", value, timestamp)
+        return worker
+
+    def test_the_latest_version_and_the_one_of_a_time(self, worker):
+        status, body = worker.json("/query/counts/version/a")
+        assert (status, body["key"], body["value"], body["valid_from"], body["valid_to"]) == (200, "a", "3", 30, None)
+        assert body["active"] and body["position"] == {"prices": {str(body["partition"]): 2}}
+        then = worker.json("/query/counts/version/a?as_of=29")[1]
+        assert (then["value"], then["valid_from"], then["valid_to"]) == ("2", 20, 30)
+        for target in ("/query/counts/version/a?as_of=9", "/query/counts/version/b"):
+            status, body = worker.json(target)
+            assert (status, body["code"]) == (404, "key_not_found")
+
+    def test_the_versions_of_some_time_in_both_orders(self, worker):
+        status, body = worker.json("/query/counts/versions/a?from=20&to=30")
+        rows = [
+            {"key": "a", "value": "2", "valid_from": 20, "valid_to": 30},
+            {"key": "a", "value": "3", "valid_from": 30, "valid_to": None},
+        ]
+        assert (status, body["key"], body["rows"], body["complete"]) == (200, "a", rows, True)
+        assert worker.json("/query/counts/versions/a?from=20&descending=true")[1]["rows"] == rows[::-1]
+        first = worker.json("/query/counts/versions/a?limit=1")[1]
+        assert ([row["value"] for row in first["rows"]], first["complete"]) == (["1"], False)
+        assert worker.json("/query/counts/versions/b")[1]["rows"] == []
+
+    def test_other_questions_are_refused_and_so_are_these_of_other_stores(self, worker, new_worker):
+        for target in ("key/a", "range", "window/a", "session/a"):
+            assert worker.json(f"/query/counts/{target}")[1]["code"] == "unknown_query_type"
+        counting = new_worker(0, 1, 2)
+        for target in ("version/a", "versions/a"):
+            assert counting.json(f"/query/counts/{target}")[1]["code"] == "unknown_query_type"
+        assert worker.json("/query/counts/version/a?as_of=x")[1]["code"] == "bad_request"
+        assert worker.json("/query/counts/version/a?from=1")[1]["code"] == "bad_request"
+
+    def test_the_owner_is_asked(self, worker, new_worker):
+        other = new_worker(**VERSIONED)
+        own({worker.serve(): worker, other.serve(): other})
+        assert other.json("/query/counts/version/a?as_of=15")[1]["value"] == "1"
+        assert [row["value"] for row in other.json("/query/counts/versions/a?to=25")[1]["rows"]] == ["1", "2"]
+        assert other.json("/query/counts/version/a?forward=false")[0] == 421
+
+
+def test_who_asks_for_it_is_told_how_it_was_answered(worker):
+    say(worker, "a")
+    assert "execution_info" not in worker.json("/query/counts/key/a")[1]
+    read, ran = worker.json("/query/counts/key/a?execution_info=true")[1]["execution_info"]
+    assert read.startswith("TimestampedKeyQuery of store counts was read: ")
+    assert " runs here, read_uncommitted: " in ran
+    parts = worker.json("/query/counts/range?execution_info=true")[1]["partitions"].values()
+    assert [len(part["execution_info"]) for part in parts] == [2, 2, 2]
 
 
 def test_what_a_limit_cuts_off_is_not_called_complete(worker):
@@ -358,8 +450,88 @@ class TestBetweenWorkers:
         key = self.key_of(worker, 0)
         answer = worker.ask(f"/query/counts/key/{key}")
         assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+        assert worker.ask(f"/query/counts/key/{key}?stale=true").status == 503, "nobody knows how late it is"
+        worker.app.tell_progress(worker.app.place("counts").task(0), 8, UpdateKind.ACTIVE)
         status, body = worker.json(f"/query/counts/key/{key}?stale=true")
-        assert (status, body["active"], body["lag_records"], body["age_ms"]) == (404, False, None, None)
+        assert (status, body["active"], body["lag_records"], body["age_ms"]) == (404, False, 8, None)
+        assert worker.ask(f"/query/counts/key/{key}").status == 503
+
+
+class TestCopies:
+    """Partition 0 is here, 1 and 2 are there; each of both has copies of the other's."""
+
+    key_of = staticmethod(TestBetweenWorkers.key_of)
+
+    @pytest.fixture
+    def two(self, new_worker):
+        here, there = new_worker(0, copies=[1, 2]), new_worker(1, 2, copies=[0])
+        own({here.serve(): here, there.serve(): there})
+        return here, there
+
+    @staticmethod
+    def replay(worker, partition, key, count, timestamp):
+        place = worker.app.place("counts")
+        record = RawRecord(place.changelog, partition, 0, timestamp, key.encode(), count.to_bytes(8, "big"))
+        copy = worker.app.standbys[place.task(partition)]
+        copy.restore(TopicPartition(place.changelog, partition), [record], 0)
+
+    def test_a_copy_answers_if_that_will_do_and_says_how_late_it_is(self, two):
+        here, there = two
+        key = self.key_of(here, 1)
+        say(there, key)
+        self.replay(here, 1, key, 7, 400)
+        assert here.json(f"/query/counts/key/{key}")[1]["value"] == 1
+        status, body = here.json(f"/query/counts/key/{key}?stale=true")
+        assert (status, body["value"], body["active"], body["lag_records"], body["age_ms"]) == (200, 7, False, 0, 600)
+        assert len(there.asked) == 1
+
+    def test_where_a_copy_cannot_show_the_position_that_is_wanted_its_owner_is_asked(self, two):
+        here, there = two
+        key = self.key_of(here, 1)
+        say(there, key)
+        fresh = "?stale=true&position=" + quote('{"words":{"1":0}}')
+        status, body = here.json(f"/query/counts/key/{key}{fresh}")
+        assert (status, body["value"], body["active"]) == (200, 1, True)
+        status, body = here.json(f"/query/counts/range{fresh}")
+        assert (status, body["partitions"]["1"]["active"], body["partitions"]["2"]["active"]) == (200, True, False)
+        too_fresh = "?stale=true&position=" + quote('{"words":{"1":1}}')
+        assert here.json(f"/query/counts/key/{key}{too_fresh}")[0] == 503
+        assert here.json(f"/query/counts/range{too_fresh}")[0] == 503
+        assert here.json(f"/query/counts/key/{key}{fresh}&forward=false")[1]["code"] == "not_here"
+
+    def test_an_owner_that_cannot_show_the_position_asks_nobody(self, two):
+        here, there = two
+        bound = "?stale=true&position=" + quote('{"words":{"0":0}}')
+        for target in (f"key/{self.key_of(here, 0)}", "range"):
+            status, body = here.json(f"/query/counts/{target}{bound}")
+            assert (status, body["code"]) == (503, "not_up_to_bound")
+        assert there.asked == []
+
+    def test_a_scan_asks_the_copies_of_owners_that_do_not_answer(self, two, new_worker):
+        here, there = two
+        asker = new_worker()
+        own({asker.serve(): asker, here.app.queries.endpoint: here, there.app.queries.endpoint: there})
+        say(here, self.key_of(here, 0))
+        self.replay(here, 1, self.key_of(here, 1), 3, 400)
+        there.server.close()
+        status, body = asker.json("/query/counts/range")
+        assert (status, body["code"], body["partitions"]) == (503, "partitions_missing", [1, 2])
+        here.asked.clear()
+        status, body = asker.json("/query/counts/range?stale=true")
+        parts = body["partitions"]
+        assert (status, {p: part["active"] for p, part in parts.items()}) == (200, {"0": True, "1": False, "2": False})
+        assert {p: part["lag_records"] for p, part in parts.items() if p != "0"} == {"1": 0, "2": 0}
+        assert [row["value"] for row in parts["1"]["rows"]] == [3]
+        assert len(here.asked) == 2, "first as an owner, then as who has copies"
+
+    def test_a_scan_that_no_copy_can_answer_is_none(self, two, new_worker):
+        here, there = two
+        asker = new_worker()
+        own({asker.serve(): asker, here.app.queries.endpoint: here, there.app.queries.endpoint: there})
+        there.server.close()
+        here.app.progress = ()
+        status, body = asker.json("/query/counts/range?stale=true")
+        assert (status, body["partitions"]) == (503, [1, 2])
 
 
 def test_the_statuses_of_all_failures_are_chosen():
