@@ -39,6 +39,7 @@ commit.interval.ms: 100
 session.timeout.ms: 6000
 heartbeat.interval.ms: 100
 transaction.timeout.ms: 5000
+restore.rate.limit.bytes.per.second: {restore_rate}
 """
 
 
@@ -48,7 +49,9 @@ class Input:
     def __init__(self, servers: str, topic: str, partitions: int, keys: list[str]) -> None:
         self._topic = topic
         self._producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random", "linger.ms": 5})
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._known: dict[int, int] = {}
+        """Partition -> its last offset of which was heard."""
         self._offsets: dict[str, list[int]] = {key: [] for key in keys}
         self.partition_of: dict[str, int] = {}
         self.keys = keys
@@ -63,15 +66,28 @@ class Input:
         assert error is None, error
         key, partition, offset = message.key(), message.partition(), message.offset()
         assert isinstance(key, bytes) and partition is not None and offset is not None
-        with self._lock:
+        with self._changed:
             self._offsets[key.decode()].append(offset)
             self.partition_of[key.decode()] = partition
+            self._known[partition] = offset
+            self._changed.notify_all()
 
-    def count(self, key: str, up_to: int | None = None) -> int:
-        """How often a key was written, at all or up to an offset of its partition."""
-        with self._lock:
-            offsets = self._offsets[key]
-            return len(offsets) if up_to is None else sum(offset <= up_to for offset in offsets)
+    def count(self, key: str) -> int:
+        """How often a key was written, as far as was heard."""
+        with self._changed:
+            return len(self._offsets[key])
+
+    def count_up_to(self, key: str, offset: int) -> int:
+        """How often a key was written up to an offset of its partition. A worker may have read it before it was heard of here."""
+        partition = self.partition_of[key]
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._known[partition] >= offset, 30)
+            return sum(each <= offset for each in self._offsets[key])
+
+    def was_written(self, key: str, times: int) -> bool:
+        """Whether a key was written that often; waits for what is on its way."""
+        with self._changed:
+            return self._changed.wait_for(lambda: len(self._offsets[key]) >= times, 10)
 
 
 class WorkerProcess:
@@ -130,6 +146,7 @@ class QueryFleet:
         guarantee: str = "exactly_once_v2",
         partitions: int = 4,
         standbys: int = 0,
+        restore_rate: int = 0,
     ) -> None:
         self.directory = directory
         app = f"queries-{uuid.uuid4().hex[:8]}"
@@ -138,7 +155,9 @@ class QueryFleet:
         for future in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
             future.result(30)
         (directory / "counting_app.py").write_text(APP)
-        config = CONFIG.format(app=app, servers=servers, guarantee=guarantee, standbys=standbys)
+        config = CONFIG.format(
+            app=app, servers=servers, guarantee=guarantee, standbys=standbys, restore_rate=restore_rate
+        )
         (directory / "app.yaml").write_text(config)
         self.environment = {**os.environ, "TOPIC": topic}
         self.partitions = partitions

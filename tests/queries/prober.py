@@ -2,7 +2,8 @@
 
 The answers of exactly-once workers are exact: a count is that of the records up to the position it was given with. And they are
 the owner's, or say that they are not: among those that claim to be, no position of a partition is older than one that was given
-before the question was asked. A worker that lost a partition and answers all the same would give an older one.
+before the question was asked. A worker that lost a partition and answers all the same would give an older one. An answer that
+is late says by how much.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ class Prober:
         self.errors: list[str] = []
         self.statuses: Counter[str] = Counter()
         self.latencies_ms: list[float] = []
+        self.lags: list[int] = []
+        """Of late answers, in changelog records."""
         self._answered: Counter[int] = Counter()
 
     def start(self, threads: int = 2) -> None:
@@ -108,12 +111,15 @@ class Prober:
             self.latencies_ms.append(took_ms)
         value = body.get("value", 0)
         if not body["active"]:
-            if value > self._fleet.input.count(key) or "lag_records" not in body:
+            lag = body["lag_records"]
+            if not self._stale or not self._fleet.input.was_written(key, value) or not isinstance(lag, int) or lag < 0:
                 self.errors.append(f"{key}: a late answer that is none: {body}")
+            else:
+                self.lags.append(lag)
             return
         [(_, offsets)] = body["position"].items() or [("", {})]
         position = offsets.get(str(partition), -1)
-        expected = self._fleet.input.count(key, position)
+        expected = self._fleet.input.count_up_to(key, position)
         if value != expected:
             self.errors.append(f"{key}: {value} at position {position}, where it was {expected}")
         if position < floor:
