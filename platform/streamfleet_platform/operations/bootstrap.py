@@ -1,7 +1,7 @@
 """Bootstrap: a store begins with state that was computed from data at rest. The app is stopped, and held as long as it lasts.
 
     fence ──> nobody in the group ──> computed ──> staged ──> changelog written ──> verified     told by the job, who is elsewhere
-          ──> publish ──> (if asked for) start ──> wait until well ──> note what was adopted
+          ──> publish ──> (if asked for) start ──> wait until well ──> note what was adopted ──> delete what was computed
 
 The steps in the middle wait for what the job reports (server/bootstrapping.py); a job that died is begun again by whoever drives
 it, and goes on. Publishing is one transaction: the store's epoch, the run's state and the fence change together. A job that was
@@ -10,10 +10,8 @@ aborted has put the group's offsets back; the operation then lets go of the app,
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any, ClassVar
 
 from sqlalchemy.orm import Session
@@ -21,6 +19,7 @@ from sqlalchemy.orm import Session
 from streamfleet_platform.errors import TransientError
 from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.operations.bootstrap_adoption import move_run, note_adopted
+from streamfleet_platform.operations.bootstrap_runs import changelog_of, delete_dead_files, fence_attempts
 from streamfleet_platform.operations.gates import started_gate
 from streamfleet_platform.operations.reset import fence, wait_for_empty_group
 from streamfleet_platform.operations.slots import start_slot
@@ -45,11 +44,6 @@ ABORTING = "aborting"
 REPORTED = ("fenced", "computed", "staged", "changelog_written", "verified")
 """What a job says, in that order; the first is where it begins."""
 ENDED = ("published", "adopted", "aborted")
-
-
-def changelog_of(spec: Mapping[str, Any]) -> str:
-    """As the engine names it."""
-    return f"{spec['app']['application_id']}-{spec['store']['name']}-e{spec['epoch']}-changelog"
 
 
 def changelog_row(app: App, spec: Mapping[str, Any], now: datetime) -> InternalTopic:
@@ -112,7 +106,8 @@ def publish(work: Work) -> Outcome:
         raise StepFailedError(
             f"topic {name} is not the one that was verified", hint="abort the bootstrap, and begin anew"
         )
-    _fence_all_attempts(run)
+    if not fence_attempts(run):
+        return Waiting("another attempt begins")
     work.app = work.write(lambda session: _published(session, work, run, facts.topic_id))
     return Done(f"epoch {run.epoch}", {"epoch": run.epoch, "store": run.spec["store"]["name"]})
 
@@ -130,15 +125,6 @@ def _published(session: Session, work: Work, run: BootstrapRun, topic_id: str) -
     app.fenced_by, app.version = None, app.version + 1
     move_run(session, work, run, "published")
     return app
-
-
-def _fence_all_attempts(run: BootstrapRun) -> None:
-    """A job that still runs must not set the group's offsets once more. It looks here before each step."""
-    directory = Path(run.spec["directory"])
-    if directory.is_dir():
-        draft = directory / ".fence.json.published"
-        draft.write_text(json.dumps({"run_id": run.id, "token": run.token + 1}))
-        draft.replace(directory / "fence.json")
 
 
 def let_go(work: Work) -> Done:
@@ -166,6 +152,7 @@ class Bootstrap(OperationType):
         "wait-until-well": started_gate,
         "note-adopted": note_adopted,
         "let-go": let_go,
+        "delete-dead-files": delete_dead_files,
     }
 
     def plan(self, work: Work) -> list[PlannedStep]:
@@ -174,10 +161,13 @@ class Bootstrap(OperationType):
         steps = [PlannedStep(name) for name in (*before, *job, "publish")]
         if work.params.get("start"):
             slots = per_slot("start-slot", range(work.app.slots))
-            steps += [PlannedStep("want-running"), *slots, PlannedStep("wait-until-well"), PlannedStep("note-adopted")]
+            after = [PlannedStep(name) for name in ("wait-until-well", "note-adopted", "delete-dead-files")]
+            steps += [PlannedStep("want-running"), *slots, *after]
         return steps
 
     def back(self, work: Work, why: str) -> list[PlannedStep] | None:
         """Once it was aborted, or while the job cannot have set anything. Otherwise it is left to a person, who may abort."""
         is_early = work.step.name in ("fence", "wait-for-empty-group")
-        return [PlannedStep("let-go")] if is_early or _run_of(work).state == "aborted" else None
+        if not is_early and _run_of(work).state != "aborted":
+            return None
+        return [PlannedStep("let-go"), PlannedStep("delete-dead-files")]

@@ -1,5 +1,5 @@
-"""The end of an app's things: group, internal topics, local state, rows, code that nobody else uses. By retire.py, and by deploy.py
-where a first start is called off. Output topics stay: others read them.
+"""The end of an app's things: group, internal topics, local state, files of bootstraps, rows, code that nobody else uses. By
+retire.py, and by deploy.py where a first start is called off. Output topics stay: others read them.
 """
 
 from __future__ import annotations
@@ -7,7 +7,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 
-from streamfleet_platform.operations.reset import delete_offsets, fence, wait_for_empty_group
+from streamfleet_platform.operations.bootstrap_runs import delete_bootstrap_files
+from streamfleet_platform.operations.reset import delete_offsets, fence_from_all, wait_for_empty_group
 from streamfleet_platform.operations.slots import drain_slot, remove_slot, stop_slot
 from streamfleet_platform.operations.steps import Act, Final, PlannedStep, per_slot
 from streamfleet_platform.operations.topics import delete_topics
@@ -27,6 +28,7 @@ def removal_steps(slots: Sequence[int]) -> list[PlannedStep]:
         *group,
         PlannedStep("delete-topics"),
         *per_slot("remove-slot", slots),
+        PlannedStep("delete-bootstrap-files"),
         PlannedStep("forget-app"),
     ]
 
@@ -45,10 +47,11 @@ def forget_app(work: Work) -> Final:
 REMOVAL_ACTS: dict[str, Act] = {
     "drain-slot": drain_slot,
     "stop-slot": stop_slot,
-    "fence": fence,
+    "fence": fence_from_all,
     "wait-for-empty-group": wait_for_empty_group,
     "delete-offsets": delete_offsets,
     "delete-topics": delete_topics,
     "remove-slot": remove_slot,
+    "delete-bootstrap-files": delete_bootstrap_files,
     "forget-app": forget_app,
 }

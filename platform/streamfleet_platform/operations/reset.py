@@ -1,10 +1,11 @@
 """Reset: an app forgets everything it has made of its inputs, and begins again. Only what is recorded is deleted.
 
-    fence ──> drain and stop all slots ──> group empty ──> offsets ──> topics ──> local state ──> verify ──> offsets set
-          ──> topics made ──> unfence ──> start ──> wait until well
+    fence ──> drain and stop all slots ──> group empty ──> offsets ──> topics ──> local state ──> bootstraps' files ──> verify
+          ──> offsets set ──> topics made ──> unfence ──> start ──> wait until well
 
-While it is fenced nothing starts the app, whoever asks; a reset that was cut short leaves it so. The same steps bring an upgrade
-out whose state cannot be carried over, and a raised generation.
+While it is fenced nothing starts the app, whoever asks; a reset that was cut short leaves it so. Bootstraps that were under way are
+over: what they would publish, or put back, belongs to the state that is deleted. The same steps bring an upgrade out whose state
+cannot be carried over, and a raised generation.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import ClassVar
 from streamfleet_platform.errors import ConflictError, TransientError
 from streamfleet_platform.model.operation import OperationKind, OperationState
 from streamfleet_platform.model.phase import Phase
+from streamfleet_platform.operations.bootstrap_runs import delete_bootstrap_files, end_runs
 from streamfleet_platform.operations.cluster import StartAt
 from streamfleet_platform.operations.gates import remember_revision, started_gate
 from streamfleet_platform.operations.slots import drain_slot, known_slots, start_slot, stop_slot
@@ -52,6 +54,7 @@ def reset_steps(work: Work) -> list[PlannedStep]:
         PlannedStep("delete-offsets"),
         PlannedStep("delete-topics"),
         *per_slot("delete-state", there),
+        PlannedStep("delete-bootstrap-files"),
         PlannedStep("verify-empty"),
         PlannedStep("set-offsets"),
         PlannedStep("create-topics"),
@@ -71,10 +74,17 @@ def fence(work: Work) -> Done:
 
 
 def _is_over(work: Work, holder: str | None) -> bool:
-    """An operation that failed leaves its app held, for the next reset to finish what it began. A bootstrap's hold is its own."""
+    """An operation that failed leaves its app held, for the next one that begins anew: a reset, or the app's end."""
     with work.world.database.read() as session:
         row = session.get(Operation, holder)
         return row is not None and OperationState(row.state).is_over
+
+
+def fence_from_all(work: Work) -> Outcome:
+    """From bootstraps too, whether or not their operation has left the app to a person."""
+    done = fence(work)
+    ended = end_runs(work)
+    return ended if isinstance(ended, Waiting) else done
 
 
 def unfence(work: Work) -> Done:
@@ -135,13 +145,14 @@ def set_offsets(work: Work) -> Done:
 
 RESET_ACTS: dict[str, Act] = {
     "check-cluster": check_cluster,
-    "fence": fence,
+    "fence": fence_from_all,
     "drain-slot": drain_slot,
     "stop-slot": stop_slot,
     "wait-for-empty-group": wait_for_empty_group,
     "delete-offsets": delete_offsets,
     "delete-topics": delete_topics,
     "delete-state": delete_state,
+    "delete-bootstrap-files": delete_bootstrap_files,
     "verify-empty": verify_empty,
     "set-offsets": set_offsets,
     "create-topics": create_topics,

@@ -44,7 +44,7 @@ def _desired_before(work: Work) -> str:
 
 
 def want_back(work: Work) -> Done:
-    work.change_app(desired=_desired_before(work), retired_until=None, fenced_by=None)
+    work.change_app(desired=_desired_before(work), retired_until=None)  # who held it holds it still
     return Done(f"{work.app.desired} again")
 
 

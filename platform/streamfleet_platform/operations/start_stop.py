@@ -7,6 +7,7 @@ from typing import ClassVar
 from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.model.phase import Phase
 from streamfleet_platform.operations.bootstrap_adoption import note_adopted, waits_for_adoption
+from streamfleet_platform.operations.bootstrap_runs import delete_dead_files, has_dead_files
 from streamfleet_platform.operations.gates import started_gate
 from streamfleet_platform.operations.slots import drain_slot, known_slots, start_slot, stop_slot
 from streamfleet_platform.operations.steps import Acts, Done, OperationType, PlannedStep, StepFailedError, per_slot
@@ -31,6 +32,12 @@ def _switch(work: Work) -> list[PlannedStep]:
     return [PlannedStep("switch")] if "revision" in work.params else []
 
 
+def _after_bootstraps(work: Work) -> list[PlannedStep]:
+    adopts = bool(waits_for_adoption(work))
+    cleans = adopts or has_dead_files(work)
+    return [PlannedStep("note-adopted")] * adopts + [PlannedStep("delete-dead-files")] * cleans
+
+
 class Start(OperationType):
     kind = OperationKind.START
     acts: ClassVar[Acts] = {
@@ -41,6 +48,7 @@ class Start(OperationType):
         "start-slot": start_slot,
         "wait-until-well": started_gate,
         "note-adopted": note_adopted,
+        "delete-dead-files": delete_dead_files,
     }
 
     def plan(self, work: Work) -> list[PlannedStep]:
@@ -53,7 +61,7 @@ class Start(OperationType):
             *_switch(work),
             *per_slot("start-slot", range(work.app.slots)),
             PlannedStep("wait-until-well"),
-            *([PlannedStep("note-adopted")] if waits_for_adoption(work) else []),
+            *_after_bootstraps(work),
         ]
 
     def undo(self, work: Work) -> list[PlannedStep] | None:

@@ -16,10 +16,11 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from streamfleet_platform import views
-from streamfleet_platform.errors import ConflictError, NotFoundError, StaleError
+from streamfleet_platform.errors import ConflictError, NotFoundError, StaleError, TransientError
 from streamfleet_platform.model.fleet_definition import Cluster as ClusterDefinition
 from streamfleet_platform.model.operation import OperationKind, OperationState
-from streamfleet_platform.operations.bootstrap import ABORTING, ENDED, REPORTED, changelog_of, changelog_row
+from streamfleet_platform.operations.bootstrap import ABORTING, ENDED, REPORTED, changelog_row
+from streamfleet_platform.operations.bootstrap_runs import changelog_of, fence_attempts
 from streamfleet_platform.operations.cluster import Cluster, GroupFacts
 from streamfleet_platform.operations.topics import external_topics
 from streamfleet_platform.operations.work import Revisions
@@ -84,10 +85,12 @@ class Bootstrapping:
                 return same
             token = audits.newest_token(session, name) + 1
             under_way = next((run for run in runs if run.state not in ENDED), None)
-            if under_way is not None:
+            if under_way is not None and _holds(row, under_way):
                 return self._go_on(session, under_way, request, token, actor=actor, intent_id=intent_id)
             if request.abort:
-                raise ConflictError(f"app {name} has no bootstrap under way", hint="there is nothing to abort")
+                _refuse_abort(row, under_way)
+            if under_way is not None:
+                self._end(session, under_way, actor=actor)
             _check_stopped(row, group)
             if there or any(run.epoch >= spec["epoch"] for run in runs):
                 raise ConflictError(f"epoch {spec['epoch']} is taken", hint="ask again")
@@ -150,6 +153,16 @@ class Bootstrapping:
         state = ABORTING if request.abort else run.state
         return touch(session, run, state=state, token=token, spec=spec, intent_id=intent_id, updated_at=now)
 
+    def _end(self, session: Session, run: BootstrapRun, *, actor: str) -> None:
+        """It lost the app to something else, and nothing of it may go on."""
+        if not fence_attempts(run):
+            raise TransientError(f"an attempt of bootstrap {run.id} begins in this moment", hint="ask again")
+        now, told = self._clock(), "the app was no longer held by it"
+        history.add_event(
+            session, now, "bootstrap", f"{run.name}: aborted, {told}", actor=actor, app=run.app, run=run.id
+        )
+        touch(session, run, state="aborted", detail={**run.detail, "aborted": {"told": told}}, updated_at=now)
+
     def move(self, name: str, run_id: str, move: views.BootstrapMove, *, actor: str) -> views.BootstrapRunView:
         """The job has reached a state. What it means for the app is the operation's to decide."""
         now = self._clock()
@@ -185,6 +198,20 @@ def _check_stopped(app: App, group: GroupFacts) -> None:
         )
     if app.fenced_by is not None:
         raise ConflictError(f"app {app.name} is held by {app.fenced_by}", hint="wait for it, or abort it")
+
+
+def _holds(app: App, run: BootstrapRun) -> bool:
+    """As it has to for every step of its own, the way back included: offsets that it puts back are those of the state it found."""
+    return run.operation is not None and app.fenced_by == run.operation
+
+
+def _refuse_abort(app: App, run: BootstrapRun | None) -> None:
+    if run is None:
+        raise ConflictError(f"app {app.name} has no bootstrap under way", hint="there is nothing to abort")
+    raise ConflictError(
+        f"bootstrap {run.id} no longer holds app {app.name}, and must not put offsets back",
+        hint="there is nothing to abort; the next bootstrap ends it",
+    )
 
 
 def _is_over(session: Session, run: BootstrapRun) -> bool:
