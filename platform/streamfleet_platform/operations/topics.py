@@ -2,7 +2,8 @@
 
 Internal topics are made here and not left to the workers, because what is deleted one day must be known by its id: names alone
 are not enough (an app `a` with store `b-c` and an app `a-b` with store `c` would share one). A row is written before the topic is
-made, so a topic without a row is never ours; its id is added when it is there.
+made, so a topic without a row is never ours; its id is added when it is there, and never changes: a topic that is gone, or another
+one of its name, is refused and not made up for.
 """
 
 from __future__ import annotations
@@ -20,6 +21,14 @@ from streamfleet_platform.registry import apps
 from streamfleet_platform.registry.tables import InternalTopic
 from streamfleet_platform.topologies.lock import TopologyLock
 from streamfleet_platform.topologies.partition_changes import topic_widths
+
+
+class TopicLostError(StepFailedError):
+    """What an internal topic held is gone: begin the state anew."""
+
+
+class TopicReplacedError(StepFailedError):
+    """Another topic has the name of an internal one: whose is it?"""
 
 
 def real_name(application_id: str, lock: TopologyLock, topic: str) -> str:
@@ -59,8 +68,9 @@ def create_topics(work: Work) -> Done:
     inputs = cluster.topics(external_topics(revision))
     widths = {name: facts.partitions for name, facts in inputs.items()}
     internal = internal_topics(revision, widths, work.app.epochs)
-    known = {row.name: row for row in _rows(work)}
-    _refuse_foreign(known, cluster.topics(internal), internal)
+    known, there = {row.name: row for row in _rows(work)}, cluster.topics(internal)
+    _refuse_foreign(known, there, internal)
+    _refuse_lost(known, there, internal)
     _record(work, internal.values(), revision)
     outputs = [TopicWanted(o.topic, o.partitions or _width(inputs)) for o in spec.outputs.values()]
     if spec.errors.dead_letter_topic is not None:
@@ -110,6 +120,27 @@ def _refuse_foreign(
         )
 
 
+def _refuse_lost(
+    known: Mapping[str, InternalTopic], there: Mapping[str, TopicFacts], wanted: Mapping[str, TopicWanted]
+) -> None:
+    """A topic that was seen with its id and is gone, or is another one by now. Made anew, or taken for ours, its records would be
+    missed by nobody: state that no longer fits its changelog, and one day a topic of somebody else deleted.
+    """
+    recorded = {name: row.topic_id for name, row in known.items() if name in wanted and row.topic_id is not None}
+    other = sorted(name for name, id_ in recorded.items() if name in there and there[name].topic_id != id_)
+    gone = sorted(recorded.keys() - there.keys())
+    if other:
+        raise TopicReplacedError(
+            f"topics were deleted and made anew by somebody else: {', '.join(other)}",
+            hint="delete them if nobody needs them; then reset the app, or bootstrap the store whose changelog it was",
+        )
+    if gone:
+        raise TopicLostError(
+            f"internal topics of the app are gone, with what they held: {', '.join(gone)}",
+            hint="reset the app, or bootstrap the store whose changelog it was",
+        )
+
+
 def _record(work: Work, topics: Iterable[TopicWanted], revision: AppRevision) -> None:
     app, lock = work.app, revision.lock
     locked = {real: name for name, real in real_names(revision, app.epochs).items()}
@@ -151,9 +182,11 @@ def _check_partitions(wanted: Mapping[str, TopicWanted], found: Mapping[str, Top
 
 
 def _confirm(work: Work, found: Mapping[str, TopicFacts]) -> None:
+    """Only what was not confirmed before: an id, once known, is the topic's for good."""
+
     def change(session: Session) -> None:
         for row in apps.topics_of(session, work.app.name):
-            if row.name in found and row.topic_id != found[row.name].topic_id:
+            if row.name in found and row.topic_id is None:
                 row.topic_id, row.partitions = found[row.name].topic_id, found[row.name].partitions
 
     work.write(change)
