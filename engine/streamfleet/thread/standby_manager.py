@@ -48,15 +48,18 @@ class StandbyManager:
     def wanted(self) -> Mapping[TaskId, UpdateKind]:
         return self._wanted
 
+    @property
+    def warm_ups(self) -> frozenset[TaskId]:
+        return frozenset(task_id for task_id, kind in self._wanted.items() if kind is UpdateKind.WARMUP)
+
     def progress(self) -> dict[TaskId, TaskProgress]:
         return {each.task_id: each for each in self._updater.progress() if each.task_id in self._tasks}
 
-    def are_warm(self, acceptable_lag: int) -> bool:
-        """Whether there are warm-ups, and all of them are near enough to become active."""
-        warmups = [task_id for task_id, kind in self._wanted.items() if kind is UpdateKind.WARMUP]
+    def warm(self, acceptable_lag: int) -> frozenset[TaskId]:
+        """Those warm-ups that are near enough to become active."""
         known = self.progress()
-        lags = [known[task_id].remaining if task_id in known else None for task_id in warmups]
-        return bool(lags) and all(lag is not None and lag <= acceptable_lag for lag in lags)
+        lags = {task_id: known[task_id].remaining for task_id in self.warm_ups if task_id in known}
+        return frozenset(task_id for task_id, lag in lags.items() if lag is not None and lag <= acceptable_lag)
 
     # coming and going
 

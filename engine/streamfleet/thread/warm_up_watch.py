@@ -1,18 +1,20 @@
-"""WarmUpWatch: when a member asks the group for a rebalance because its warm-ups have caught up. Asked by StreamThread.
+"""WarmUpWatch: when a member asks the group for a rebalance because warm-ups have caught up. Asked by StreamThread.
 
-Once for every plan. The leader looks for itself, and may find that they have fallen behind again meanwhile, where more is written
-than `acceptable.recovery.lag` in the time that a rebalance takes; so as long as the warm-ups stay the same, each request waits
-longer than the one before.
+As soon as one of them has, whatever the others still have to do; those that follow it closely go together. Once for every plan.
+The leader looks for itself, and may find that they have fallen behind again meanwhile, where more is written than
+`acceptable.recovery.lag` in the time that a rebalance takes; so as long as no other warm-up catches up, each request waits longer
+than the one before. One that falls behind and catches up again is not another one.
 """
 
 from __future__ import annotations
 
-from streamfleet.changelog.progress import UpdateKind
 from streamfleet.config import StreamsConfig
 from streamfleet.ids import TaskId
 from streamfleet.thread.standby_manager import StandbyManager
 
 FIRST_PAUSE_MS = 5_000
+TOGETHER_MS = 1_000
+"""Between two requests while other warm-ups are still on their way."""
 
 
 class WarmUpWatch:
@@ -20,9 +22,10 @@ class WarmUpWatch:
         self._is_on = config.probing_when_caught_up
         self._acceptable_lag = config.acceptable_recovery_lag
         self._longest_pause_ms = config.probing_rebalance_interval_ms
-        self._warmups: frozenset[TaskId] = frozenset()
+        self._told: frozenset[TaskId] = frozenset()
+        """Warm-ups of which the group has been told that they have caught up."""
         self._pause_ms = FIRST_PAUSE_MS
-        self._next_ms: int | None = None
+        self._asked_ms: int | None = None
         self._has_asked = False
 
     def on_plan(self) -> None:
@@ -30,16 +33,20 @@ class WarmUpWatch:
 
     def is_due(self, standbys: StandbyManager, now_ms: int) -> bool:
         """Whether to ask now; if so, it was asked."""
-        if not self._is_on or self._has_asked:
+        self._told &= standbys.warm_ups
+        if not self._is_on or self._has_asked or not standbys.warm_ups:
             return False
-        warmups = frozenset(task_id for task_id, kind in standbys.wanted.items() if kind is UpdateKind.WARMUP)
-        if warmups != self._warmups:
-            self._warmups, self._pause_ms, self._next_ms = warmups, FIRST_PAUSE_MS, None
-        if self._next_ms is not None and now_ms < self._next_ms:
+        warm = standbys.warm(self._acceptable_lag)
+        has_grown = not warm <= self._told
+        if not warm or not self._has_waited(has_grown, is_complete=warm == standbys.warm_ups, now_ms=now_ms):
             return False
-        if not standbys.are_warm(self._acceptable_lag):
-            return False
+        self._pause_ms = FIRST_PAUSE_MS if has_grown else min(2 * self._pause_ms, self._longest_pause_ms)
+        self._told |= warm
+        self._asked_ms = now_ms
         self._has_asked = True
-        self._next_ms = now_ms + self._pause_ms
-        self._pause_ms = min(2 * self._pause_ms, self._longest_pause_ms)
         return True
+
+    def _has_waited(self, has_grown: bool, *, is_complete: bool, now_ms: int) -> bool:
+        if self._asked_ms is None or (has_grown and is_complete):
+            return True
+        return now_ms >= self._asked_ms + (TOGETHER_MS if has_grown else self._pause_ms)

@@ -1,17 +1,19 @@
 """A second process on the real broker: tasks with state are made ready there before they move, and moving costs no restore."""
 
+import itertools
 import time
 
 import streamfleet as sf
 from streamfleet.kafka_streams import KafkaStreams
+from streamfleet.partitioner import partition_for
 from streamfleet.state.rocksdb_engine import RocksDBEngine
 
 KEYS = 3000
 VALUE = "x" * 500
 
 
-def latest_value(bench):
-    source = bench.topic("in", 2)
+def latest_value(bench, partitions=2):
+    source = bench.topic("in", partitions)
     builder = sf.StreamsBuilder()
     builder.stream(source).group_by_key().reduce(lambda old, new: new, store="latest")
     return builder.build(), source
@@ -112,3 +114,30 @@ def test_F17_a_warm_up_that_is_gone_half_way_leaves_the_task_where_it_is_and_goe
             second.start()
             wait_for(lambda: len(running(first)) == len(running(second)) == 1)
             assert counts_of(second).restored_records <= KEYS - done + 40
+
+
+def keys_of(partition, count, partitions):
+    named = (f"key-{number}" for number in itertools.count())
+    return list(itertools.islice((key for key in named if partition_for(key.encode(), partitions) == partition), count))
+
+
+def test_a_warm_up_that_has_caught_up_does_not_wait_for_another_one_that_has_not(bench):
+    topology, source = latest_value(bench, partitions=4)
+    much, little = 3000, 150
+    sizes = (much, much, much, little)
+    for partition, size in enumerate(sizes):
+        bench.write(source, [(key, VALUE) for key in keys_of(partition, size, partitions=4)])
+    settings = {"acceptable_recovery_lag": 100, "changelog_deduplicate": False}
+    with bench.running(topology, bench.config("first", **settings)) as first:
+        wait_for(lambda: sum(counts_of(first).processed_records.values()) == sum(sizes))
+        slow = bench.config("second", restore_rate_limit_bytes_per_second=200_000, **settings)
+        with KafkaStreams(topology, slow) as second:
+            second.start()
+            wait_for(lambda: len(copies(second)) == 2)
+            assert "0_3" in copies(second)  # and one that takes seven seconds
+            wait_for(lambda: running(second) == {"0_3"})
+            (left,) = copies(second).values()
+            assert left.kind == "warmup" and left.lag_records > settings["acceptable_recovery_lag"]
+            assert len(running(first)) == 3
+            second.set_restore_rate(0)
+            wait_for(lambda: len(running(first)) == len(running(second)) == 2)

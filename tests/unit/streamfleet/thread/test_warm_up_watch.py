@@ -6,16 +6,22 @@ from types import SimpleNamespace
 import pytest
 
 import streamfleet as sf
-from streamfleet.changelog.progress import UpdateKind
 from streamfleet.ids import TaskId
 from streamfleet.thread.stream_thread import StreamThread
-from streamfleet.thread.warm_up_watch import FIRST_PAUSE_MS, WarmUpWatch
+from streamfleet.thread.warm_up_watch import FIRST_PAUSE_MS, TOGETHER_MS, WarmUpWatch
 
 
-def warm(*partitions, lag=0):
-    wanted = {TaskId(0, partition): UpdateKind.WARMUP for partition in partitions}
-    wanted[TaskId(9, 9)] = UpdateKind.STANDBY
-    return SimpleNamespace(wanted=wanted, are_warm=lambda acceptable: bool(partitions) and lag <= acceptable)
+def warm(*partitions, lag=0, on_their_way=()):
+    """Warm-ups that are so far behind, and others that have far to go."""
+    lags = dict.fromkeys(map(task, partitions), lag) | dict.fromkeys(map(task, on_their_way), 10**6)
+    return SimpleNamespace(
+        warm_ups=frozenset(lags),
+        warm=lambda acceptable: frozenset(task_id for task_id, lag in lags.items() if lag <= acceptable),
+    )
+
+
+def task(partition):
+    return TaskId(0, partition)
 
 
 @pytest.fixture
@@ -59,6 +65,45 @@ def test_other_warm_ups_are_asked_for_at_once(watch):
     assert watch.is_due(warm(0), 0)
     watch.on_plan()
     assert watch.is_due(warm(1), 1)
+
+
+def test_one_that_has_caught_up_does_not_wait_for_the_others(watch):
+    assert not watch.is_due(warm(on_their_way=(0, 1)), 0)
+    assert watch.is_due(warm(0, on_their_way=[1]), 1)
+
+
+def test_those_that_catch_up_while_others_do_not_are_asked_for_together(watch):
+    asked = []
+    for now_ms in range(0, 3 * TOGETHER_MS + 1, TOGETHER_MS // 10):  # every tenth of a second one more of forty
+        watch.on_plan()
+        caught_up = now_ms // (TOGETHER_MS // 10) + 1
+        if watch.is_due(warm(*range(caught_up), on_their_way=range(caught_up, 40)), now_ms):
+            asked.append(now_ms)
+    assert asked == [0, TOGETHER_MS, 2 * TOGETHER_MS, 3 * TOGETHER_MS]
+
+
+def test_the_last_one_waits_for_nobody(watch):
+    assert watch.is_due(warm(0, on_their_way=[1]), 0)
+    watch.on_plan()
+    assert watch.is_due(warm(0, 1), 1)
+
+
+def test_one_that_falls_behind_and_catches_up_again_is_no_reason_to_hurry(watch):
+    asked, now_ms = [], 0
+    while now_ms < 20 * FIRST_PAUSE_MS:
+        watch.on_plan()
+        is_behind = now_ms // 100 % 2 == 1
+        if watch.is_due(warm(on_their_way=(0, 1)) if is_behind else warm(0, on_their_way=[1]), now_ms):
+            asked.append(now_ms // FIRST_PAUSE_MS)
+        now_ms += 100
+    assert asked == [0, 1, 3, 7, 15]
+
+
+def test_a_task_that_comes_back_as_a_warm_up_is_asked_for_at_once(watch):
+    assert watch.is_due(warm(0), 0)
+    watch.on_plan()
+    assert not watch.is_due(warm(), 1)
+    assert watch.is_due(warm(0), 2)
 
 
 def test_it_can_be_switched_off():
