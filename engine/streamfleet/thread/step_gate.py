@@ -62,6 +62,9 @@ class _Look(Generic[T]):
 class StepGate:
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        """Held during a step."""
+        self._entry = threading.Lock()
+        """Held for a moment by who joins those that wait, and by who closes: so nobody joins after the last was served."""
         self._waiting: deque[_Look[Any]] = deque()
         self._is_closed = False
 
@@ -69,12 +72,15 @@ class StepGate:
 
     def look(self, call: Callable[[], T], timeout_seconds: float) -> T:
         """Call `call` between two steps; what it raises is raised here. Waits at most that long."""
-        if len(self._waiting) >= MAX_WAITING:
-            raise TooManyQueriesError(
-                f"{MAX_WAITING} queries wait for the stream thread already", hint="ask less often"
-            )
         look = _Look(call)
-        self._waiting.append(look)
+        with self._entry:
+            if self._is_closed:
+                raise _stopped()
+            if len(self._waiting) >= MAX_WAITING:
+                raise TooManyQueriesError(
+                    f"{MAX_WAITING} queries wait for the stream thread already", hint="ask less often"
+                )
+            self._waiting.append(look)
         self._serve_if_open()
         return look.wait(timeout_seconds)
 
@@ -101,8 +107,9 @@ class StepGate:
     def close(self) -> None:
         """There will be no more steps: nobody needs to wait for one."""
         with self._lock:
-            self._is_closed = True
-            self._serve(MAX_WAITING)
+            with self._entry:
+                self._is_closed = True
+            self._serve(len(self._waiting))
 
     def _serve_if_open(self) -> None:
         """Looks again after every release: who came meanwhile found the gate shut, and nobody else may come for long."""
@@ -120,6 +127,10 @@ class StepGate:
             except IndexError:
                 return
             if self._is_closed:
-                look.fail(StoreUnavailableError("the stream thread has stopped", hint="ask again, or ask elsewhere"))
+                look.fail(_stopped())
             else:
                 look.run()
+
+
+def _stopped() -> StoreUnavailableError:
+    return StoreUnavailableError("the stream thread has stopped", hint="ask again, or ask elsewhere")

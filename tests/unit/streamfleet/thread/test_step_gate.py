@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from streamfleet.errors import StoreUnavailableError, TooManyQueriesError
-from streamfleet.thread.step_gate import MAX_WAITING, StepGate
+from streamfleet.thread.step_gate import MAX_WAITING, StepGate, _Look
 
 PATIENCE = 10.0
 
@@ -95,6 +95,29 @@ def test_too_many_waiting_looks_are_refused():
             gate.look(lambda: 1, PATIENCE)
     gate.close()
     assert all(isinstance(answer(), StoreUnavailableError) for answer in answers)
+
+
+def test_however_many_ask_while_it_closes_nobody_waits_for_a_step_that_never_comes():
+    gate = StepGate()
+    with gate.step():
+        answers = [in_thread(lambda: gate.look(lambda: 1, PATIENCE)) for _ in range(MAX_WAITING + 20)]
+        until(lambda: len(gate._waiting) == MAX_WAITING)
+    began = time.monotonic()
+    gate.close()
+    told = [answer() for answer in answers]
+    assert time.monotonic() - began < PATIENCE / 2
+    assert {type(answer) for answer in told} <= {int, StoreUnavailableError, TooManyQueriesError}
+
+
+def test_more_than_may_wait_are_all_told_that_the_thread_has_stopped():
+    """Who passed the limit at the same moment as others is told, too."""
+    gate, call = StepGate(), lambda: 1
+    surplus = [_Look(call) for _ in range(2 * MAX_WAITING)]
+    gate._waiting.extend(surplus)
+    gate.close()
+    for look in surplus:
+        with pytest.raises(StoreUnavailableError, match="stopped"):
+            look.wait(0)
 
 
 def test_after_closing_nobody_waits():
