@@ -95,8 +95,11 @@ class RecordBuffer(TaskStore):
             if record.key is None:
                 continue
             row = record.key[len(_LOG_PREFIX) :]
-            self._facts.observed_time = max(self._facts.observed_time, int.from_bytes(row[:_TIME_SIZE], "big"))
-            self._facts.sequence = int.from_bytes(row[-_SEQUENCE_SIZE:], "big")
+            facts, sequence = self._facts, int.from_bytes(row[-_SEQUENCE_SIZE:], "big")
+            # Not simply the last one: what leaves is logged under the number it came with, and newer records may still be held.
+            if facts.observed_time < 0 or _is_newer(sequence, facts.sequence):
+                facts.sequence = sequence
+            facts.observed_time = max(facts.observed_time, int.from_bytes(row[:_TIME_SIZE], "big"))
             if record.value is None:
                 self._rows.delete(row)
             else:
@@ -107,6 +110,11 @@ class RecordBuffer(TaskStore):
 
     def close(self) -> None:
         self._is_open = False
+
+
+def _is_newer(sequence: int, other: int) -> bool:
+    """Numbers begin again at 0 some day, so ahead is what is less than half a round away."""
+    return (sequence - other) & MAX_SEQUENCE <= MAX_SEQUENCE // 2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
