@@ -89,6 +89,20 @@ class KafkaAdmin:
 
         return self._ask(doing, attempt) if wanted else {}
 
+    def allowed_operations(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
+        """By Kafka's names, such as READ; nothing where the broker does not tell. Topics that are not there are left out."""
+        wanted = sorted(set(names))
+        doing = f"asking for the rights on topics {', '.join(wanted)}"
+
+        def attempt(left_ms: int) -> dict[str, frozenset[str]]:
+            futures = self._client.describe_topics(
+                TopicCollection(wanted), include_authorized_operations=True, request_timeout=_seconds(left_ms)
+            )
+            found = _results(doing, futures, _NoSuchTopic)
+            return {name: frozenset(each.name for each in t.authorized_operations or ()) for name, t in found.items()}
+
+        return self._ask(doing, attempt) if wanted else {}
+
     def partition_racks(self, names: Iterable[str]) -> dict[TopicPartition, frozenset[str]]:
         wanted = sorted(set(names))
         doing = f"asking for the racks of topics {', '.join(wanted)}"

@@ -179,7 +179,8 @@ class KafkaTransactionalProducer:
         self._require(State.NEW)
         deadline_ms = self._clock.now_ms() + timeout_ms
         try:
-            self._call("taking over the transactional id", self._client.raw.init_transactions, timeout_ms / 1000)
+            doing = f"taking over the transactional id {self._transactional_id}"
+            self._call(doing, self._client.raw.init_transactions, timeout_ms / 1000)
             while self._identity is None:
                 if self._clock.now_ms() >= deadline_ms:
                     raise BrokerUnavailableError("the client did not tell its producer id in time", code="_TIMED_OUT")

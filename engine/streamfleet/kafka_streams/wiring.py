@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,6 +39,7 @@ from streamfleet.kafka.internal_topic_manager import InternalTopicManager, messa
 from streamfleet.kafka.membership import Membership, classic_membership
 from streamfleet.kafka.patience import MonotonicClock
 from streamfleet.kafka.producer import PRECISION_MS, PlainProducer
+from streamfleet.kafka.topic_permissions import READ, WRITE, check_permissions
 from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
 from streamfleet.kafka_streams.member_reports import MemberReports
 from streamfleet.kafka_streams.streams_group_wiring import StreamsGroupWiring
@@ -145,6 +146,7 @@ class Wiring:
         plan = self._topology.plan({name: info.partitions for name, info in sources.items()}, self._config)
         self._changelogs = frozenset(name for part in plan.sub_topologies.values() for name in part.changelog_topics)
         internal_ids = self._internal_topics(manager, plan)
+        check_permissions(self.admin, self._needed_permissions(sources, plan))
         self._message_limits = self._limits_of(plan)
         partitions = {name: info.partitions for name, info in sources.items()}
         source_ids = {name: info.topic_id for name, info in sources.items()}
@@ -193,14 +195,21 @@ class Wiring:
             also=self._check_internal_topics,
         )
 
+    def _needed_permissions(self, sources: Iterable[str], plan: TopologyPlan) -> dict[str, frozenset[str]]:
+        """The purge of repartition topics is not among them: the app is right without it, only the topics grow."""
+        outputs = self._output_topics(plan) - plan.internal_topics.keys()
+        needed = dict.fromkeys(sources, READ) | dict.fromkeys(plan.internal_topics, READ | WRITE)
+        return needed | {name: needed.get(name, frozenset()) | WRITE for name in outputs}
+
+    def _output_topics(self, plan: TopologyPlan) -> set[str]:
+        outputs = {topic for part in plan.sub_topologies.values() for topic in part.sinks}
+        return outputs if self._config.dead_letter_topic is None else outputs | {self._config.dead_letter_topic}
+
     def _limits_of(self, plan: TopologyPlan) -> dict[str, int]:
         """Of the topics the app writes to. One that it may write but not describe is left out: the broker tells its limit."""
-        outputs = {topic for part in plan.sub_topologies.values() for topic in part.sinks}
-        if self._config.dead_letter_topic is not None:
-            outputs.add(self._config.dead_letter_topic)
         present = self.admin.describe_topics(plan.internal_topics)  # the broker may have to create some yet
         limits = message_limits(self.admin, present)
-        for topic in sorted(outputs - plan.internal_topics.keys()):
+        for topic in sorted(self._output_topics(plan) - plan.internal_topics.keys()):
             try:
                 limits |= message_limits(self.admin, [topic])
             except AccessDeniedError as error:
