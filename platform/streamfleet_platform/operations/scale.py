@@ -2,17 +2,19 @@
 
 The number is written down first: a worker that dies while the app scales is started again, or not, by the new number. Slots that
 are removed are those of the highest ordinals, so that what stays keeps its identity. Where new slots do not come up, or somebody
-calls it off, they are taken away again.
+calls it off, they are taken away again. So they are where nothing has come closer to the end for `rollout.gate.restoredWithin`:
+state may be large and take its time, but a slot that never becomes ready does not keep the app from its next operation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from streamfleet_platform.errors import TransientError
 from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.model.phase import Phase
+from streamfleet_platform.model.quantities import duration_text
 from streamfleet_platform.operations.gates import started_gate, what_lacks
 from streamfleet_platform.operations.slots import crashed, drain_slot, known_slots, remove_slot, start_lost, start_slot
 from streamfleet_platform.operations.steps import (
@@ -59,18 +61,41 @@ def warm_up(work: Work) -> Outcome:
     start_lost(work)
     if not work.is_fresh:
         return Waiting("looking")
-    if (lacking := what_lacks(work)) is not None:
-        return Waiting(lacking)
-    warming = work.seen.warming
-    if not warming:
+    lacking, warming = what_lacks(work), work.seen.warming
+    if lacking is None and not warming:
         return Done("all tasks are where they should be")
+    left = sum(task.lag_records or 0 for task in warming)
     ready = [task.id for task in warming if task.state == "caught_up"]
-    if ready and _may_probe(work):
+    told = lacking or f"{len(warming)} warm-ups, {left} records to go"
+    memory = _with_progress(work, told, is_short=lacking is not None and not work.seen.restoring)
+    if lacking is None and ready and _may_probe(work):
         probe(work)
         told = f"{len(warming)} warm-ups, {len(ready)} of them ready: asked for a rebalance"
-        return Waiting(told, {**work.step.memory, "probed_at": work.now.timestamp()})
-    left = sum(task.lag_records or 0 for task in warming)
-    return Waiting(f"{len(warming)} warm-ups, {left} records to go")
+        memory["probed_at"] = work.now.timestamp()
+    return Waiting(told, memory)
+
+
+def _with_progress(work: Work, lacking: str, *, is_short: bool) -> dict[str, Any]:
+    """What to remember: when it came closer to the end the last time. StepFailedError: too long ago."""
+    memory, now, left = dict(work.step.memory), work.now.timestamp(), _left(work, is_short=is_short)
+    if "closest" not in memory or left < tuple(memory["closest"]):
+        return memory | {"closest": list(left), "closer_at": now}
+    limit_ms = work.target().spec.rollout.gate.restored_within
+    if (now - float(memory["closer_at"])) * 1000 > limit_ms:
+        raise StepFailedError(
+            f"no progress for {duration_text(limit_ms)}: {lacking}", hint="look at the logs of the new slots"
+        )
+    return memory
+
+
+def _left(work: Work, *, is_short: bool) -> tuple[int, int, int]:
+    """How far it is from the end; smaller is closer: slots that are not up, tasks that do not run yet, their records."""
+    seen = work.seen
+    down = work.app.slots - sum(worker.is_up for worker in seen.workers.values())
+    records = sum(task.restore_remaining or 0 for task in seen.restoring) + sum(
+        t.lag_records or 0 for t in seen.warming
+    )
+    return max(down, int(is_short)), len(seen.restoring) + len(seen.warming), records
 
 
 def _may_probe(work: Work) -> bool:

@@ -8,6 +8,7 @@ import copy
 import json
 import shutil
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -119,45 +120,74 @@ class SimulatedDoors:
     def __init__(self) -> None:
         self.drained: set[int] = set()
         self.orders: list[tuple[str, int, str]] = []
+        self.probed = lambda: None
+        """What a probing rebalance does."""
 
     def order(self, worker, name, details=None):
         self.orders.append((worker.app, worker.slot, name))
         if name == "drain":
             self.drained.add(worker.pid)
+        if name == "probe":
+            self.probed()
 
     def client_state(self, worker):
         return "not_running" if worker.pid in self.drained else "running"
 
 
 class SimulatedObserver:
-    """Every worker that runs is well, and runs what it was started with, unless `sick`."""
+    """Every worker that runs is well, and runs what it was started with, unless `sick`. The slots that are up share the tasks of
+    both sub-topologies, the stateful ones (1_n) as `placed` says; the first of them leads the group, or `leader`.
+    """
 
     def __init__(self, lab) -> None:
         self.lab = lab
         self.sick: set[str] = set()
         """Revisions whose workers do not become ready."""
+        self.unready: set[int] = set()
+        """Slots whose workers do not."""
+        self.leader: int | None = None
+        self.placed: dict[int, int] = {}
+        """By partition: the slot that runs its stateful task, if it is up."""
+        self.warm_ups: dict[int, tuple[int, int]] = {}
+        """By partition: the slot that its stateful task is to move to, and how many records it lacks."""
 
     def observe(self, apps):
         now = self.lab.clock()
         return {app.app.name: self._one(app, now) for app in apps}
 
+    def move_what_is_ready(self):
+        """What a probing rebalance does, if all is well."""
+        ready = {partition: slot for partition, (slot, lag) in self.warm_ups.items() if lag == 0}
+        self.placed |= ready
+        self.warm_ups = {partition: told for partition, told in self.warm_ups.items() if partition not in ready}
+
     def _one(self, app, now):
         workers, placement = {}, []
         up = []
         for state in app.workers:
-            is_up = state.phase is WorkerPhase.RUNNING and state.revision not in self.sick
+            is_running = state.phase is WorkerPhase.RUNNING
+            is_up = is_running and state.revision not in self.sick and state.slot not in self.unready
             lock = self.lab.world.revisions.get(app.app.name, state.revision).lock
-            told = "running" if is_up else "rebalancing" if state.phase is WorkerPhase.RUNNING else None
+            told = "running" if is_up else "rebalancing" if is_running else None
             workers[state.slot] = WorkerSeen(state, told, lock.hash if told else None, is_up)
             up += [state.slot] if is_up else []
+        if up:
+            leader = self.leader if self.leader in up else up[0]
+            workers[leader] = replace(workers[leader], is_leader=True)
         for partition in range(4 if up else 0):
             slot = up[partition % len(up)]
-            placement.append(TaskView(id=f"1_{partition}", sub_topology=1, partition=partition, slot=slot, **RUNNING))
+            placed = self.placed[partition] if self.placed.get(partition) in up else slot
+            placement.append(TaskView(id=f"0_{partition}", sub_topology=0, partition=partition, slot=slot, **RUNNING))
+            placement.append(TaskView(id=f"1_{partition}", sub_topology=1, partition=partition, slot=placed, **RUNNING))
+        for partition, (slot, lag) in self.warm_ups.items():
+            if slot in up:
+                how = {"role": "warmup", "state": "catching_up" if lag else "caught_up", "lag_records": lag}
+                placement.append(TaskView(id=f"1_{partition}", sub_topology=1, partition=partition, slot=slot, **how))
         return AppSeen(now, workers, tuple(placement), lag_records=0 if up else None)
 
 
 def locks_of(name: str, entry: str) -> TopologyLock:
-    """What the entry point of an app `compiles` to; `_restart` entry points have one store more."""
+    """What an entry point `compiles` to: one named `rolling` renames a node, `restart` has a store more, `lossy` another serde."""
     content = json.loads(LOCK.read_text())
     content.pop("hash")
     text = json.dumps(content).replace("enriched-orders", f"{name}-in").replace('"country-activity"', f'"{name}-out"')
@@ -166,6 +196,13 @@ def locks_of(name: str, entry: str) -> TopologyLock:
         next(n for n in content["sub_topologies"][1]["nodes"] if n["name"] == "updates")["name"] = "changes"
         for node in content["sub_topologies"][1]["nodes"]:
             node["parents"] = ["changes" if p == "updates" else p for p in node.get("parents", [])]
+    if entry.endswith("restart"):
+        stateful = content["sub_topologies"][1]
+        content["stores"]["more"] = {**content["stores"]["activity-by-minute"], "changelog": "more-changelog"}
+        content["internal_topics"]["more-changelog"] = content["internal_topics"]["activity-by-minute-changelog"]
+        stateful["stores"].append("more")
+        next(n for n in stateful["nodes"] if n["name"] == "updates")["stores"].append("more")
+        stateful["content_id"] = stateful["content_id"][::-1]  # it names the stores
     if entry.endswith("lossy"):
         store = content["stores"]["activity-by-minute"]
         store["value_serde"] = {"id": "string"}
@@ -258,7 +295,9 @@ class Lab:
         other = Lab(path)
         shutil.copytree(self.source, other.source, dirs_exist_ok=True)
         shutil.copytree(self.settings.data, other.settings.data)
-        other.clock.now, other.observer.sick = self.clock.now, set(self.observer.sick)
+        other.clock.now = self.clock.now
+        kept = {name: copy.copy(value) for name, value in vars(self.observer).items() if name != "lab"}
+        vars(other.observer).update(kept)
         other.cluster.there, other.cluster.groups = dict(self.cluster.there), set(self.cluster.groups)
         kept = {name: copy.copy(value) for name, value in vars(self.runtime).items() if name != "_lock"}
         vars(other.runtime).update(kept)
