@@ -5,6 +5,7 @@ where the start is part of it, and by start_stop.py where it comes later.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -32,22 +33,33 @@ def waits_for_adoption(work: Work) -> list[BootstrapRun]:
 
 
 def note_adopted(work: Work) -> Done:
-    """Workers run on the new epoch: with its files, or by replay where they say why not."""
+    """Workers run on the new epoch: with its files, by replay where they say why not, or nobody knows which any more."""
     told = []
     for run in waits_for_adoption(work):
-        said = _said_by_workers(work, str(run.spec["store"]["name"]))
+        said = _said_by_workers(work, run)
         replayed = [f"partition {number}: {line.get('why')}" for number, line in sorted(said.items()) if "why" in line]
-        word = f"{len(said) - len(replayed)} partitions by files" + (
-            f", {len(replayed)} by replay ({replayed[0]})" if replayed else ""
-        )
-        details = {"told": word, "by_files": len(said) - len(replayed), "replayed": replayed}
+        by_files, unknown = len(said) - len(replayed), int(run.spec["store"]["partitions"]) - len(said)
+        word = _in_words(by_files, replayed, unknown)
+        details = {"told": word, "by_files": by_files, "replayed": replayed, "unknown": unknown}
         _write_adopted(work, run, details)
         told.append(word)
     return Done("; ".join(told))
 
 
-def _said_by_workers(work: Work, store: str) -> dict[int, dict[str, Any]]:
-    """The last that was said of each partition's snapshot."""
+def _in_words(by_files: int, replayed: Sequence[str], unknown: int) -> str:
+    parts = [
+        f"{by_files} partitions by files" if by_files else "",
+        f"{len(replayed)} by replay ({replayed[0]})" if replayed else "",
+        f"of {unknown} it is unknown: their workers' logs do not say" if unknown > 0 else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _said_by_workers(work: Work, run: BootstrapRun) -> dict[int, dict[str, Any]]:
+    """By partition, the last that was said of its snapshot since the run was published: what is older is of another epoch. Doors do
+    not tell it, and logs are shortened one day.
+    """
+    store, since = run.spec["store"]["name"], run.updated_at
     said: dict[int, dict[str, Any]] = {}
     for slot in work.workers():
         for text in work.runtime.logs(work.app.name, slot, _LOG_LINES).splitlines():
@@ -57,8 +69,9 @@ def _said_by_workers(work: Work, store: str) -> dict[int, dict[str, Any]]:
                 line = json.loads(text)
             except ValueError:
                 continue
-            if line.get("store") == store and isinstance(line.get("partition"), int):
-                said[line["partition"]] = line
+            number, at = line.get("partition"), audits.parse_time(str(line.get("timestamp")), since)
+            if line.get("store") == store and isinstance(number, int) and at >= since:
+                said[number] = line
     return said
 
 

@@ -4,6 +4,7 @@ The job's part is played by the test: it reports states, as the real one does by
 """
 
 import json
+from datetime import timedelta
 
 import pytest
 from tests.unit.streamfleet_platform.operations.bootstrap_lab import (
@@ -46,6 +47,21 @@ def test_what_was_verified_is_published_and_then_adopted(lab):
     assert f"{STORE}:1" in json.dumps(lab.runtime.specs["one", worker.slot].settings, default=str)
     assert now(lab).state == "adopted"
     assert now(lab).detail["adopted"]["replayed"] == ["partition 2: checksum"]
+
+
+def said(partition, event="snapshot taken over", **more):
+    return json.dumps({"event": event, "store": STORE, "partition": partition, **more})
+
+
+def test_what_workers_no_longer_say_is_unknown_and_what_they_said_before_is_of_another_epoch(lab):
+    finish(lab, begin(lab))
+    long_ago, since = (lab.clock.now - timedelta(hours=1)).isoformat(), (lab.clock.now + timedelta(hours=1)).isoformat()
+    lines = [said(0, timestamp=since), said(1, timestamp=long_ago), '{"snapshot cut short']
+    lab.runtime.logs = lambda *_: "\n".join(lines)
+    lab.run(lab.operate(OperationKind.START).id)
+    adopted = now(lab).detail["adopted"]
+    assert (adopted["by_files"], adopted["replayed"], adopted["unknown"]) == (1, [], 3)
+    assert adopted["told"] == "1 partitions by files, of 3 it is unknown: their workers' logs do not say"
 
 
 def test_the_start_can_be_part_of_it(lab):
