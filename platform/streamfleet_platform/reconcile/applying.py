@@ -18,6 +18,7 @@ from streamfleet_platform.reconcile.decisions import reset_intent
 from streamfleet_platform.reconcile.planner import Planned
 from streamfleet_platform.registry import apps, history, journal
 from streamfleet_platform.registry.tables import App, Operation, Revision
+from streamfleet_platform.scaling.budget import over_budget
 from streamfleet_platform.views import AppChange
 
 
@@ -77,6 +78,7 @@ class Applying:
     ) -> Operation | None:
         apps.put_revision(session, Revision.model_validate(revision.model_dump()))
         if change.action == "create":
+            self._check_budget(session, declared)
             session.add(_new_app(declared, revision.id, self._clock()))
             session.flush()
             return self._begin(session, OperationKind.DEPLOY, change.app, {"revision": revision.id})
@@ -95,6 +97,15 @@ class Applying:
         params = {"revision": revision.id, "from": row.revision, "accept_lost_state": change.app in self._accepted}
         kind = _kind_of(before.definition, declared)
         return self._begin(session, kind, change.app, params)
+
+    def _check_budget(self, session: Session, declared: DeclaredApp) -> None:
+        """Definitions that want more than the budget are invalid; but others may have been scaled since."""
+        assert self._planned.fleet is not None
+        budget = self._planned.fleet.definition.spec.budgets.slots
+        slots = {row.name: row.slots for row in apps.all_apps(session)}
+        why = over_budget(budget, slots, declared.name, declared.spec.scale.min)
+        if why is not None:
+            raise ConflictError(why, hint="raise budgets.slots, or scale another app down")
 
     def _withdraw_reset(self, session: Session, app: str) -> None:
         """Git wants no other generation any more: what was asked for because of it is not done."""

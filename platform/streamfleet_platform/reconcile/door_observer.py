@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +16,8 @@ import structlog
 from streamfleet_platform.errors import TransientError
 from streamfleet_platform.observe.looks import Look
 from streamfleet_platform.observe.measuring import Measuring
-from streamfleet_platform.operations.seen import AppSeen, InputSeen, Place, WorkerSeen
+from streamfleet_platform.observe.restoring import RestoreRates, bytes_per_second
+from streamfleet_platform.operations.seen import AppSeen, InputSeen, Place, TopicSeen, WorkerSeen
 from streamfleet_platform.reconcile.cluster_watch import (
     ClusterSight,
     ClusterWatch,
@@ -49,6 +51,7 @@ class DoorObserver:
         self._state = state
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="observe")
         self._measuring = Measuring()
+        self._restoring = RestoreRates()
         self._positions: dict[str, tuple[datetime, dict[Place, int]]] = {}
 
     def close(self) -> None:
@@ -83,9 +86,13 @@ class DoorObserver:
         told = {w.slot: status for w in app.workers if (status := statuses.get((w.app, w.slot))) is not None}
         placement = tuple(task for slot, status in told.items() for task in tasks_of(slot, status))
         lags = [task.lag_records for task in placement if task.role == "active"]
-        measures = self._measures(app, told, sizes, now)
-        busy = {} if measures is None else {slot: shares.busy_share for slot, shares in measures.slots.items()}
+        topics = {} if sight is None else topics_seen(app, sight)
         stores, largest = store_sizes(app.revision.lock, sizes)
+        measures = self._measures(app, told, sizes, now)
+        restored = self._restored(app, told, sum(stores.values()), topics)  # also while nothing else can be measured
+        if measures is not None:
+            measures = replace(measures, restore_bytes_per_second=restored)
+        busy = {} if measures is None else {slot: shares.busy_share for slot, shares in measures.slots.items()}
         return AppSeen(
             at=now,
             workers={w.slot: worker_of(w, told.get(w.slot), busy.get(w.slot)) for w in app.workers},
@@ -93,7 +100,7 @@ class DoorObserver:
             lag_records=sum(lag or 0 for lag in lags) if lags else None,
             records_per_second=self._rate(app.app.name, told, now),
             inputs=inputs_of(told, {} if sight is None else sight.ends),
-            topics={} if sight is None else topics_seen(app, sight),
+            topics=topics,
             store_bytes=stores,
             largest_stores=largest,
             measures=measures,
@@ -116,6 +123,18 @@ class DoorObserver:
         except (KeyError, ValueError) as error:  # a worker of another version tells other things
             log.warning("app cannot be measured", app=app.app.name, error=repr(error))
             return None
+
+    def _restored(
+        self,
+        app: AppToSee,
+        told: Mapping[int, dict[str, Any]],
+        store_bytes: int,
+        topics: Mapping[str, TopicSeen],
+    ) -> float | None:
+        rate = self._restoring.look(app.app.name, told)
+        changelogs = {row.name for row in app.topics if row.kind == "changelog"}
+        records = sum(topics[name].end_offsets or 0 for name in changelogs & topics.keys())
+        return bytes_per_second(rate, store_bytes, records, 1 + app.revision.spec.state.standbys)
 
     def _rate(self, app: str, told: Mapping[int, dict[str, Any]], now: datetime) -> float | None:
         """By how far positions have moved since the last look, of partitions that were seen both times."""

@@ -20,6 +20,7 @@ from streamfleet_platform.definitions.source import Source, SourceState
 from streamfleet_platform.definitions.yaml_nodes import plain
 from streamfleet_platform.errors import CompileError, FleetError, InvalidDefinitionError, InvalidLockError
 from streamfleet_platform.reconcile.changes import Known, change_of
+from streamfleet_platform.reconcile.fleet_state import definition_of
 from streamfleet_platform.registry import apps
 from streamfleet_platform.registry.database import Database
 from streamfleet_platform.registry.tables import App, Revision
@@ -70,12 +71,21 @@ class Planner:
 
     def plan(self, ref: str | None, *, only: frozenset[str] | None = None) -> Planned:
         """`only` these apps are looked at closely; the definitions are loaded, and have to be right, as a whole."""
-        state = self._source.at(ref)
+        state = self._source.at(ref or self._followed())
         try:
             fleet = state.load()
         except InvalidDefinitionError as error:
             return Planned(PlanView(revision="", changes=(), problems=tuple(map(str, error.problems))))
         return _Planning(self, state, fleet, self._sketches()).planned(only)
+
+    def _followed(self) -> str | None:
+        """The head of the branch that is followed, which is what the fleet is to be; None: the directory as it is."""
+        if not self._source.is_git:
+            return None
+        with self._database.read() as session:
+            definition = definition_of(apps.fleet_state(session))
+        follow = None if definition is None else definition.spec.follow
+        return None if follow is None else self._source.head_of(follow.branch)
 
     def _sketches(self) -> dict[str, Sketch]:
         with self._database.read() as session:

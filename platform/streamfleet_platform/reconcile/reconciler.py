@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import structlog
+from sqlalchemy.orm import Session
 
 from streamfleet_platform.definitions.fleet import priority_of_tier
 from streamfleet_platform.errors import StaleError, TransientError
@@ -22,6 +23,7 @@ from streamfleet_platform.operations.journal import Journal
 from streamfleet_platform.operations.seen import AppSeen, WorkerSeen
 from streamfleet_platform.operations.steps import OperationType
 from streamfleet_platform.operations.work import AppRevision, World, spec_of
+from streamfleet_platform.reconcile.claims import slots_of
 from streamfleet_platform.reconcile.drift import Correction, corrections
 from streamfleet_platform.reconcile.fleet_state import definition_of
 from streamfleet_platform.reconcile.observing import AppToSee, Observer
@@ -29,8 +31,9 @@ from streamfleet_platform.reconcile.recording import Recorded, Recorder, Revisio
 from streamfleet_platform.reconcile.restore_budget import Restorer, rates
 from streamfleet_platform.registry import apps, history, journal
 from streamfleet_platform.registry.lease import Leadership, NotLeaderError
-from streamfleet_platform.registry.tables import App, FleetState
+from streamfleet_platform.registry.tables import App, FleetState, Operation
 from streamfleet_platform.runtime.api import WorkerState
+from streamfleet_platform.scaling.budget import over_budget
 
 log = structlog.get_logger(__name__)
 
@@ -58,10 +61,13 @@ class Reconciler:
         revisions = self._revisions(recorded)
         recorded = replace(recorded, apps=[app for app in recorded.apps if app.revision in revisions[app.name]])
         seen = self._look(recorded, revisions)
+        slots = slots_of(recorded.apps, recorded.operations)
         for app in recorded.apps:
             operation = recorded.operations.get(app.name)
             with self._apart(app, written):
-                if operation is not None:
+                if operation is not None and (why := _over_budget(recorded, slots, app, operation)) is not None:
+                    self._refuse(leadership, operation, why)
+                elif operation is not None:
                     self._journal.advance(leadership, operation, app, seen[app.name])
                 else:
                     starts -= self._correct(leadership, app, recorded, revisions, seen[app.name], written, starts)
@@ -70,6 +76,18 @@ class Reconciler:
         self._recorder.conclude(recorded, revisions, seen, written)
         self._recorder.write(leadership, written)
         return any(operation.state != OperationState.ASKING for operation in recorded.operations.values())
+
+    def _refuse(self, leadership: Leadership, operation: Operation, why: str) -> None:
+        """It was asked for when there was room, and others were faster; or by somebody who did not know."""
+        now = self._world.clock()
+
+        def change(session: Session) -> None:
+            row = journal.get(session, operation.id)
+            journal.move(session, row, OperationState.CANCELLED, now, error=why)
+            told = f"{row.kind} is not begun: {why}"
+            history.add_event(session, now, "operation", told, actor=row.actor, app=row.app, operation=row.id)
+
+        self._world.leases.write(leadership, change)
 
     @contextmanager
     def _apart(self, app: App, written: Written) -> Iterator[None]:
@@ -101,7 +119,7 @@ class Reconciler:
                 operations=operations,
                 topics=apps.all_topics(session),
                 scaling=scaling,
-                over=journal.over_intents(session, intents),
+                ended=journal.ended(session, intents),
                 fleet=self._definition(fleet),
             )
 
@@ -225,3 +243,14 @@ class Reconciler:
                 if worker.client_state in ("running", "rebalancing")
             )
         return found
+
+
+def _over_budget(recorded: Recorded, slots: dict[str, int], app: App, operation: Operation) -> str | None:
+    """Why the fleet's budget has no room for a scale operation that is to begin; if it has, the slots are its own from here on."""
+    if operation.kind != OperationKind.SCALE or operation.state != OperationState.PLANNED or recorded.fleet is None:
+        return None
+    wanted = int(operation.params["slots"])
+    why = over_budget(recorded.fleet.spec.budgets.slots, slots, app.name, wanted)
+    if why is None:
+        slots[app.name] = max(slots.get(app.name, 0), wanted)
+    return why

@@ -14,17 +14,21 @@ import structlog
 from sqlalchemy import insert, update
 from sqlalchemy.orm import Session
 
-from streamfleet_platform.model.fleet_definition import FleetDefinition
+from streamfleet_platform.definitions.fleet import priority_of_tier
+from streamfleet_platform.model.fleet_definition import Budgets, FleetDefinition
 from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.model.phase import Phase, may_move
 from streamfleet_platform.operations.seen import AppSeen, WorkerSeen
 from streamfleet_platform.operations.steps import OperationType
 from streamfleet_platform.operations.work import AppRevision, World
-from streamfleet_platform.reconcile.decisions import probe_decision, scaling_decision
+from streamfleet_platform.reconcile.claims import claims_of, with_decision
+from streamfleet_platform.reconcile.decisions import Former, bounds_of, probe_decision, scaling_decision
 from streamfleet_platform.reconcile.drift import differences
 from streamfleet_platform.reconcile.health import Ailments, HealthWatch
 from streamfleet_platform.reconcile.phases import Situation, phase_of
+from streamfleet_platform.reconcile.recent_rates import RecentRates
 from streamfleet_platform.registry import apps, history, journal
+from streamfleet_platform.registry.journal import Ended
 from streamfleet_platform.registry.lease import Leadership
 from streamfleet_platform.registry.tables import (
     App,
@@ -36,6 +40,8 @@ from streamfleet_platform.registry.tables import (
     Step,
     Worker,
 )
+from streamfleet_platform.scaling.attempts import Attempts
+from streamfleet_platform.scaling.budget import free_slots
 
 log = structlog.get_logger(__name__)
 
@@ -55,8 +61,8 @@ class Recorded:
     operations: Mapping[str, Operation]
     topics: Mapping[str, list[InternalTopic]]
     scaling: Mapping[str, ScalingRecord]
-    over: frozenset[str]
-    """Intents whose operation is over."""
+    ended: Mapping[str, Ended]
+    """By intent: how its operation ended, of those that are over."""
     fleet: FleetDefinition | None
     """None: nothing was applied yet."""
 
@@ -85,17 +91,21 @@ class Recorder:
         self._health = HealthWatch()
         self._observed_at: dict[str, datetime] = {}
         self._decided_at: dict[str, datetime] = {}
+        self._rates = RecentRates()
 
     def conclude(self, recorded: Recorded, revisions: Revisions, seen: Mapping[str, AppSeen], written: Written) -> None:
         """Everything that is to be written about every app."""
         now = self._world.clock()
         after = self._after()
+        deciding: list[tuple[App, AppRevision]] = []
         for app in recorded.apps:
             row = after.apps.get(app.name)
             if row is None:  # retired in this pass
                 self._health.forget(app.name)
+                self._rates.forget(app.name)
                 continue
             sight = seen[app.name]
+            self._rates.add(app.name, sight.at, sight.records_per_second)
             revision = revisions[app.name].get(row.revision) or self._world.revisions.get(row.name, row.revision)
             ailments = self._ailments(row, sight, after, revision)
             phase, reason = self._phase(row, self._situation(row, sight, after, ailments), written)
@@ -104,7 +114,8 @@ class Recorder:
                 changed["quarantine"] = ailments.spent_budget
                 written.events.append((row.name, "quarantine", f"paused: {ailments.spent_budget}"))
             written.apps.append(changed)
-            self._decide(row, revision, sight, recorded, now, written)
+            deciding.append((row, revision))
+        self._decide_all(deciding, seen, recorded, now, written)
 
     def _phase(self, app: App, now: Situation, written: Written) -> tuple[Phase, str]:
         phase, reason = phase_of(now)
@@ -200,33 +211,52 @@ class Recorder:
         names = ("lag_records", "records_per_second", "slots_ready", "restoring_tasks", "warming_tasks")
         written.observations.append({"app": app.name, "at": now, **{name: observed[name] for name in names}})
 
-    def _decide(
-        self, app: App, revision: AppRevision, seen: AppSeen, recorded: Recorded, now: datetime, written: Written
+    def _decide_all(
+        self,
+        apps: Sequence[tuple[App, AppRevision]],
+        seen: Mapping[str, AppSeen],
+        recorded: Recorded,
+        now: datetime,
+        written: Written,
     ) -> None:
-        is_held = app.fenced_by is not None or app.quarantine is not None
-        is_free = app.name not in recorded.operations and app.desired == "running" and not is_held
-        if not is_free or not _is_due(self._decided_at, app.name, now, DECISION_SECONDS):
-            return
-        former = recorded.scaling.get(app.name)
-        before = {} if former is None else former.decision
-        budget = None if recorded.fleet is None else recorded.fleet.spec.budgets.slots
-        used = sum(row.slots for row in recorded.apps)
-        decided = scaling_decision(
-            app.name,
-            revision.spec,
-            seen,
-            before,
-            [] if former is None else former.recommended,
-            now,
-            free_slots=None if budget is None else max(0, budget - used),
-            is_over=before.get("intent_id") in recorded.over,
-        )
+        """One after the other, the most important first: what one is given of the fleet's budget no other can have."""
+        fleet = recorded.fleet
+        claims = claims_of(recorded.apps, recorded.operations, recorded.scaling, recorded.ended)
+        if fleet is not None:
+            apps = sorted(apps, key=lambda each: -priority_of_tier(fleet, each[0].tier))
+        for app, revision in apps:
+            is_held = app.fenced_by is not None or app.quarantine is not None
+            is_free = app.name not in recorded.operations and app.desired == "running" and not is_held
+            if is_free and _is_due(self._decided_at, app.name, now, DECISION_SECONDS):
+                self._decide(app, revision, seen[app.name], recorded, claims, now, written)
+
+    def _decide(
+        self,
+        app: App,
+        revision: AppRevision,
+        seen: AppSeen,
+        recorded: Recorded,
+        claims: dict[str, int],
+        now: datetime,
+        written: Written,
+    ) -> None:
+        budgets = Budgets() if recorded.fleet is None else recorded.fleet.spec.budgets
+        claims[app.name] = app.slots  # what it was to get is decided anew
+        bounds = bounds_of(revision.spec, seen.measures, budgets.restore, free_slots(budgets.slots, claims))
+        former = _former(recorded.scaling.get(app.name), recorded.ended)
+        rate = self._rates.of(app.name)
+        decided = scaling_decision(app, seen, former, bounds, rate, now)
         if decided is None:
+            with_decision(claims, app, former.decision, recorded.ended)
             return
-        view, recommended = decided
+        view = decided.view
+        told = view.model_dump(mode="json")
+        with_decision(claims, app, told, {})
+        attempts = decided.attempts.model_dump(mode="json")
         written.scaling.append(
-            ScalingRecord(app=app.name, decision=view.model_dump(mode="json"), recommended=recommended)
+            ScalingRecord(app=app.name, decision=told, recommended=decided.recommended, attempts=attempts)
         )
+        before = former.decision
         if (view.action, view.slots) != (before.get("action"), before.get("slots")) and view.action != "hold":
             written.events.append((app.name, "scaling", f"{view.action} to {view.slots}: {view.reason}"))
 
@@ -261,6 +291,13 @@ class _After:
     operations: Mapping[str, Operation]
     steps: Mapping[str, Step]
     failed: Mapping[str, str]
+
+
+def _former(row: ScalingRecord | None, ended: Mapping[str, Ended]) -> Former:
+    if row is None:
+        return Former({}, [], Attempts())
+    intent = row.decision.get("intent_id", "")
+    return Former(row.decision, row.recommended, Attempts.model_validate(row.attempts), ended.get(intent))
 
 
 def _is_due(last: dict[str, datetime], app: str, now: datetime, seconds: float) -> bool:

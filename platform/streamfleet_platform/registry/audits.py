@@ -47,7 +47,7 @@ def record_run(
     return run
 
 
-def _open_findings(app: str) -> Select[tuple[Finding]]:
+def _open_findings(app: str) -> Select[Any]:
     return select(Finding).where(col(Finding.app) == app, col(Finding.state) != "gone").order_by(col(Finding.id))
 
 

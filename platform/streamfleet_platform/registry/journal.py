@@ -6,6 +6,7 @@ One operation per app at a time is held by the table itself (`busy_app` is uniqu
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import func, select
@@ -83,14 +84,30 @@ def move(session: Session, row: Operation, state: OperationState, now: datetime,
     return touch(session, row, state=state.value, **changes)
 
 
-def over_intents(session: Session, intents: Iterable[str]) -> frozenset[str]:
-    """Those of these whose operation is over."""
-    rows = session.scalars(
-        select(col(Operation.intent_id)).where(
+@dataclass(frozen=True)
+class Ended:
+    """How an operation ended."""
+
+    state: OperationState
+    error: str | None
+
+    @property
+    def failure(self) -> str | None:
+        """Why it did not do what it was begun for; None: it did."""
+        if self.state is OperationState.SUCCEEDED:
+            return None
+        return self.error or f"it was {self.state.value}".replace("_", " ")
+
+
+def ended(session: Session, intents: Iterable[str]) -> dict[str, Ended]:
+    """Of those of these whose operation is over."""
+    columns = (col(Operation.intent_id), col(Operation.state), col(Operation.error))
+    rows = session.execute(
+        select(*columns).where(
             col(Operation.intent_id).in_([intent for intent in intents if intent]), col(Operation.busy_app).is_(None)
         )
     )
-    return frozenset(rows)
+    return {intent: Ended(OperationState(state), error) for intent, state, error in rows}
 
 
 def last_failures(session: Session) -> dict[str, str]:

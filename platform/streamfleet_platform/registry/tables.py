@@ -117,6 +117,8 @@ class FleetState(SQLModel, table=True):
     """Lineage: [upstream, downstream, topic]."""
     problems: list[Any] = Field(default_factory=list, sa_column=Column(JSON, nullable=False))
     """Of a newer state that is invalid."""
+    followed: dict[str, Any] = _json()
+    """The commit that the followed branch was at last, and what was done about it (server/following.py)."""
 
 
 class Operation(SQLModel, table=True):
@@ -234,6 +236,8 @@ class ScalingRecord(SQLModel, table=True):
     decision: dict[str, Any] = _json()
     recommended: list[Any] = Field(default_factory=list, sa_column=Column(JSON, nullable=False))
     """[time, slots], oldest first; only where it changed."""
+    attempts: dict[str, Any] = _json()
+    """What became of earlier decisions (scaling/attempts.py)."""
 
 
 class AuditRun(SQLModel, table=True):

@@ -7,6 +7,8 @@
     price.py        what getting there costs, and what it brings
     guards.py       when nothing is decided, and what is the cause
     decision.py     decide(...): all together, with a written reason
+    attempts.py     what became of earlier decisions: failures are not repeated at once, gains are measured
+    budget.py       the slots that all apps share
 
 Who measures, keeps the history and acts lives elsewhere.
 """

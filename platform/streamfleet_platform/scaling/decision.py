@@ -38,6 +38,8 @@ class Decision:
     recommended: int | None = None
     """What the numbers alone say, for the history; None where nothing was computed."""
     price: Price | None = None
+    expected_gain: float = 0.0
+    """Of a scale-up: records per second that can be processed then and cannot now."""
     is_advice: bool = False
 
 
@@ -46,11 +48,25 @@ def decide(measures: Measures, bounds: Bounds, history: Sequence[Recommendation]
     held = held_back(measures, bounds, now)
     if held is not None:
         return Decision("hold", current, *held)
+    measures = in_slots(measures, bounds.slot_cpu)
     need = Need.of(measures, bounds)
     decided = _decide(need, measures, bounds, history, now)
     return replace(
         decided, recommended=need.slots, is_advice=bounds.scale.mode == "advise" and decided.action != "hold"
     )
+
+
+def in_slots(measures: Measures, cpu: float) -> Measures:
+    """Busy seconds as seconds of a slot: one that may use half a CPU is full when it is busy half of the time. Python runs one
+    thread at a time, so more than one CPU makes no slot larger.
+    """
+    if cpu >= 1:
+        return measures
+    tasks = {
+        task: replace(own, busy_seconds_per_record=own.busy_seconds_per_record / cpu)
+        for task, own in measures.tasks.items()
+    }
+    return replace(measures, tasks=tasks)
 
 
 def _decide(
@@ -80,7 +96,12 @@ def _decide(
 def _is_pressed(measures: Measures, bounds: Bounds) -> bool:
     """Above the band, or with a backlog that is older than the latency that was promised."""
     _, busy = worst_slot(measures.placement, utilizations(measures))
-    return busy > bounds.scale.utilization.band[1] or _backlog_seconds(measures) > bounds.scale.slo.max_latency / 1000
+    return busy > bounds.scale.utilization.band[1] or is_behind(measures, bounds)
+
+
+def is_behind(measures: Measures, bounds: Bounds) -> bool:
+    """With a backlog that is older than the latency that was promised."""
+    return _backlog_seconds(measures) > bounds.scale.slo.max_latency / 1000
 
 
 def _backlog_seconds(measures: Measures) -> float:
@@ -111,7 +132,9 @@ def _scale_up(need: Need, measures: Measures, bounds: Bounds) -> Decision:
         return _hold(current, Cause.STATE_BOUND, f"{numbers}; {prices}", need.price)
     notes = [numbers, prices]
     notes += [f"still too much: {limited[1]}"] if limited is not None else []
-    return Decision("up", need.slots, Cause.CPU_BOUND, "; ".join([*notes, *skew]), price=need.price)
+    expected = max(0.0, need.served(need.placement) - need.served(measures.placement))
+    reason = "; ".join([*notes, *skew])
+    return Decision("up", need.slots, Cause.CPU_BOUND, reason, price=need.price, expected_gain=expected)
 
 
 def _limit_words(need: Need, bounds: Bounds) -> Held:

@@ -33,6 +33,7 @@ class Cause(enum.StrEnum):
     BLIND = "blind"
     SETTLING = "settling"
     DELAYED = "delayed"
+    BACKING_OFF = "backing-off"
     STEADY = "steady"
 
 

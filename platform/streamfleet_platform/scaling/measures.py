@@ -74,6 +74,8 @@ class Measures:
     stable_since: datetime | None = None
     """Since when the group is stable and nothing warms up or restores; None: it is not."""
     last_scale_up: LastScaleUp | None = None
+    restore_bytes_per_second: float | None = None
+    """Of one restoring task, as it was seen last; None: nothing was restored yet."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ class Bounds:
 
     scale: Scale
     """Of the app's definition."""
+    slot_cpu: float = 1.0
+    """How much of a CPU a slot is planned with."""
     standbys: int = 0
     free_slots: int | None = None
     """What the fleet's budget leaves; None: no budget."""

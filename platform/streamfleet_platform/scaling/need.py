@@ -27,7 +27,10 @@ class Need:
 
     loads: Mapping[Task, float]
     """At most 1 each: a task can have one slot and no more."""
+    demand: Mapping[Task, float]
+    """Records per second."""
     skewed: Mapping[Task, float]
+    """Loads of those that would have more than 1."""
     slots: int
     """The smallest effective step that fits, or the one that comes nearest within `limit`."""
     limit: int
@@ -38,6 +41,14 @@ class Need:
     fits: bool
     fits_now: bool
     price: Price
+
+    def served(self, placement: Mapping[int, frozenset[Task]]) -> float:
+        """Records per second, of those demanded, that are processed so: a slot with too much to do does its share of each task."""
+        total = 0.0
+        for tasks in placement.values():
+            share = 1.0 / max(1.0, sum(self.loads.get(task, 0.0) for task in tasks))
+            total += share * sum(self.demand.get(task, 0.0) / self.skewed.get(task, 1.0) for task in tasks)
+        return total
 
     @classmethod
     def of(cls, measures: Measures, bounds: Bounds) -> Need:
@@ -68,6 +79,7 @@ class Need:
         placement = smallest_fit(measures, load, scale.min, limit, bounds.standbys, tolerated)
         return cls(
             loads=load,
+            demand=demand,
             skewed=skewed,
             slots=len(placement),
             limit=limit,
