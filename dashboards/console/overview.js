@@ -40,7 +40,7 @@ function tiles(fleet) {
 
 function problems(fleet) {
   if (fleet.problems.length === 0) return null;
-  return el("section", { class: "warning" }, el("h2", {}, "The newest definitions are invalid; the last valid ones are in force"),
+  return el("section", { class: "warning" }, el("h2", {}, fleet.is_well === false ? "The fleet is not looked after" : "The newest definitions are not in force"),
     el("ul", {}, fleet.problems.map((problem) => el("li", {}, problem))));
 }
 

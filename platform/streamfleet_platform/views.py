@@ -491,12 +491,14 @@ class FleetView(View):
     """Of the definitions that were applied last."""
     is_leader: bool
     """Whether this server acts; another one does if not."""
+    is_well: bool = True
+    """Whether its passes succeed, if it acts; the problems say why not."""
     apps: int
     by_phase: dict[str, int]
     workers: int
     lag_records: int
     problems: tuple[str, ...] = ()
-    """Of newer definitions that are invalid; the last valid ones stay in force."""
+    """Of the server itself; of newer definitions that are invalid: the last valid ones stay in force."""
     links: dict[str, str] = {}
     """Where else to look: `dagster`."""
 

@@ -78,10 +78,12 @@ def _add_health(app: FastAPI) -> None:
         return {"status": "alive"}
 
     def ready(request: Request) -> JSONResponse:
-        """Whether the registry answers. Says nothing else: everybody may ask."""
+        """Whether the registry answers, and the fleet is looked after. Says nothing else: everybody may ask."""
         try:
-            request.app.state.service.fleet()
+            fleet: views.FleetView = request.app.state.service.fleet()
         except FleetError:
+            return JSONResponse({"status": "not ready"}, 503)
+        if not fleet.is_well:
             return JSONResponse({"status": "not ready"}, 503)
         return JSONResponse({"status": "ready"})
 

@@ -149,7 +149,9 @@ def _server(server: str | None, token_file: Path | None) -> Iterator[Finding]:
         role = "acts" if fleet.is_leader else "stands by: another one acts"
         yield Finding("ok", "server", f"{url} has {fleet.apps} apps, its registry answers, it {role}")
         for problem in fleet.problems:
-            yield Finding("bad", "server", problem, "the last valid definitions stay in force until this is put right")
+            yield Finding(
+                "bad", "server", problem, "workers, and the last valid definitions, stay as they are meanwhile"
+            )
 
 
 def _files(data: Path | None) -> Iterator[Finding]:

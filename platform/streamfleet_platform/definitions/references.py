@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from streamfleet_platform.definitions.fleet import App
 from streamfleet_platform.definitions.layers import BUILT_IN_TIERS, place_of
 from streamfleet_platform.definitions.validation import unknown_hint
-from streamfleet_platform.errors import Problem
+from streamfleet_platform.errors import Place, Problem
 from streamfleet_platform.model.fleet_definition import FleetDefinition
 
 
@@ -21,6 +21,7 @@ def reference_problems(
         yield from _fleet_problems(fleet, app)
         yield from _input_problems(apps, app, broken)
     yield from _ambiguous_ids(apps)
+    yield from _budget_problems(fleet, apps)
 
 
 def tier_problem(fleet: FleetDefinition, app: App) -> Problem | None:
@@ -38,10 +39,10 @@ def _fleet_problems(fleet: FleetDefinition, app: App) -> Iterator[Problem]:
     if app.spec.cluster not in clusters:
         place = place_of(app.document, "spec", "cluster")
         yield Problem(place, f"there is no cluster {app.spec.cluster}", unknown_hint(app.spec.cluster, clusters))
-    if fleet.spec.runtime.kind == "kubernetes" and app.spec.code.image is None:
-        yield Problem(
-            place_of(app.document, "spec", "code"), "code has no image", "the runtime kubernetes needs image and digest"
-        )
+    if app.spec.code.image is not None:
+        place = place_of(app.document, "spec", "code", "image")
+        fact = "code.image is for a runtime that runs images, and there is none yet"
+        yield Problem(place, fact, "leave image and digest out: workers run the code of the source")
     for name, secret in app.spec.run.secrets.items():
         if secret.env is not None and secret.env not in fleet.spec.secrets.env:
             place = place_of(app.document, "spec", "run", "secrets", name, "env")
@@ -66,6 +67,13 @@ def _input_problems(apps: Mapping[str, App], app: App, broken: Collection[str]) 
         elif upstream.spec.cluster != app.spec.cluster:
             fact = f"input {label}: app {source.app} writes to cluster {upstream.spec.cluster}, this app reads {app.spec.cluster}"
             yield Problem(place, fact, "both must be on one cluster; mirror the topic")
+
+
+def _budget_problems(fleet: FleetDefinition, apps: Mapping[str, App]) -> Iterator[Problem]:
+    budget, least = fleet.spec.budgets.slots, sum(app.spec.scale.min for app in apps.values())
+    if budget is not None and least > budget:
+        fact = f"the apps want {least} slots at least, the fleet's budget is {budget}"
+        yield Problem(Place("fleet.yaml"), fact, "raise spec.budgets.slots, or lower scale.min of apps")
 
 
 def _ambiguous_ids(apps: Mapping[str, App]) -> Iterator[Problem]:

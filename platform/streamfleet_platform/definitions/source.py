@@ -18,7 +18,7 @@ from streamfleet_platform.definitions.fleet import Fleet
 from streamfleet_platform.definitions.git_tree import GitTree
 from streamfleet_platform.definitions.loader import APPS_DIRECTORY, FLEET_FILE, load_fleet
 from streamfleet_platform.definitions.tree import DirectoryTree, Tree, TreeFile
-from streamfleet_platform.errors import InvalidRequestError
+from streamfleet_platform.errors import InvalidRequestError, NotFoundError
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,20 @@ class Source:
     @property
     def is_git(self) -> bool:
         return (self.path / ".git").exists() or (self.path / "HEAD").is_file()
+
+    def head_of(self, branch: str) -> str:
+        """The commit that a branch is at: one of this repository, or, as `origin/main`, one that was fetched."""
+        if not self.is_git:
+            raise InvalidRequestError(
+                f"the definitions are in a plain directory, which has no branch {branch!r}",
+                hint="keep them in a Git repository, or take spec.follow out of fleet.yaml",
+            )
+        for place in ("heads", "remotes"):
+            try:
+                return GitTree(self.path, f"refs/{place}/{branch}").commit
+            except NotFoundError:
+                continue
+        raise NotFoundError(f"{self.path} has no branch {branch!r}", hint="make it, or follow another")
 
     def at(self, ref: str | None) -> SourceState:
         """None: the directory as it is."""

@@ -40,7 +40,7 @@ class Code(Section):
     entrypoint: Entrypoint
     """module:function, without arguments, that returns the Topology or the StreamsBuilder."""
     image: Text | None = None
-    """The container image, for the runtime `kubernetes` only."""
+    """A container image, for runtimes that run images: there is none yet, so it is refused."""
     digest: Digest | None = None
     """Of that image: a tag can be moved, and then there is nothing to roll back to."""
 

@@ -171,7 +171,11 @@ class Slot(Section):
     """What one worker gets."""
 
     cpu: Annotated[float, Field(gt=0, le=64)] = 1.0
+    """What scaling plans a slot with: at 0.5 it counts as full when it is busy half of the time. More than 1 counts as 1, because
+    Python runs one thread at a time. The local runtime enforces no share of the CPU.
+    """
     memory: Bytes = 2 * 2**30
+    """Above it the runtime ends the worker and starts it again."""
 
 
 class SecretReference(Section):

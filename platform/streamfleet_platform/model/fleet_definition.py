@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from streamfleet_platform.model.app_policies import MAX_SETTINGS, SecretReference, Setting
 from streamfleet_platform.model.names import Name, VariableName
@@ -14,6 +14,7 @@ from streamfleet_platform.model.quantities import Bytes, DurationMs
 from streamfleet_platform.model.section import Section, refusal, shown
 
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*|\[[0-9a-fA-F:]+\])"
+LEAST_FOLLOW_MS = 1000
 BROKERS_PATTERN = rf"^{_HOST}:[0-9]{{1,5}}(?:,{_HOST}:[0-9]{{1,5}})*$"
 
 
@@ -48,10 +49,17 @@ class Cluster(Section):
     """Lets `config` switch the verification of certificates off. For development."""
 
 
+def _there(value: Any) -> Any:
+    if value == "kubernetes":
+        raise refusal("the runtime kubernetes is not there yet", "write local: processes on the server's machine")
+    return value
+
+
 class Runtime(Section):
     """Where workers run."""
 
-    kind: Literal["local", "kubernetes"] = "local"
+    kind: Annotated[Literal["local"], BeforeValidator(_there)] = "local"
+    """local: processes on the machine of the server."""
 
 
 def _included(value: str) -> str:
@@ -67,12 +75,21 @@ class FleetCode(Section):
     """Files and directories; none: all of it. What is outside is in no revision, and changing it restarts nobody."""
 
 
+def _patient(value: int) -> int:
+    if value < LEAST_FOLLOW_MS:
+        raise refusal("a branch cannot be looked at so often", "write 1s or more")
+    return value
+
+
 class Follow(Section):
     """Acting on Git by itself. Without it only `apply` acts."""
 
     branch: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$")]
-    every: DurationMs = 60_000
+    """Of the repository that the server reads; nothing is fetched."""
+    every: Annotated[DurationMs, AfterValidator(_patient)] = 60_000
+    """How often the branch is looked at; a second at least."""
     apply: Literal["plan", "auto"] = "plan"
+    """plan: what a new commit would change is told, and nothing is done. auto: it is applied, as `streamfleet apply` would."""
 
 
 class Tier(Section):
@@ -96,7 +113,7 @@ class Budgets(Section):
 
     restore: RestoreBudget = RestoreBudget()
     slots: Annotated[int, Field(ge=1)] | None = None
-    """Workers of all apps together."""
+    """Workers of all apps together. Growth stays within it, the most important apps first, and new apps wait for room."""
 
 
 class FleetSecrets(Section):

@@ -37,10 +37,15 @@ class Fleet:
         runs: Path,
         snapshots: Path,
         links: Mapping[str, str] | None = None,
+        stuck: Callable[[], str | None] = lambda: None,
+        troubles: Callable[[], Sequence[str]] = tuple,
     ) -> None:
+        """`stuck`: why nothing is looked after. `troubles`: what else the server itself has."""
         self._world = world
         self._is_leader = is_leader
         self._wake = wake
+        self._stuck = stuck
+        self._troubles = troubles
         self._links = dict(links or {})
         self._looking = Looking(world.database, world.revisions)
         self._resetting = Resetting(world.database, world.revisions, world.cluster_of)
@@ -56,6 +61,7 @@ class Fleet:
         summaries = self._looking.apps()
         with self._world.database.read() as session:
             state = apps.fleet_state(session)
+        stuck = self._stuck()
         return views.FleetView(
             name=state.definition.get("metadata", {}).get("name", "fleet"),
             version=version("streamfleet"),
@@ -65,7 +71,8 @@ class Fleet:
             by_phase=dict(Counter(app.phase.value for app in summaries)),
             workers=sum(app.slots_ready for app in summaries),
             lag_records=sum(app.lag_records or 0 for app in summaries),
-            problems=tuple(state.problems),
+            is_well=stuck is None,
+            problems=(*([] if stuck is None else [stuck]), *self._troubles(), *state.problems),
             links=self._links,
         )
 

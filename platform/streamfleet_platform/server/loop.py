@@ -2,7 +2,7 @@
 
 Without the lease it only tries to get it: another server acts. While a pass takes long (a broker that does not answer) a second
 thread keeps the lease, up to a bound: a pass that hangs for good gives it up. Whatever goes wrong in a pass is logged, and the next
-one comes; workers never notice whether anybody reconciles.
+one comes; when several have failed, the server says that it is not ready, and why. Workers never notice whether anybody reconciles.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from streamfleet_platform.registry.lease import Leadership, Leases, NotLeaderErr
 log = structlog.get_logger(__name__)
 
 LONGEST_PASS_SECONDS = 600.0
+STUCK_AFTER = 3
+"""Passes that fail one after the other: from then on it is told wherever the fleet is looked at."""
 
 
 class Loop:
@@ -38,12 +40,26 @@ class Loop:
         self._thread = threading.Thread(target=self._run, name="reconcile", daemon=True)
         self._keeping = threading.Thread(target=self._keep_lease, name="lease", daemon=True)
         self._pass_began: float | None = None
+        self._failures = 0
+        self._why = ""
         self.passes = 0
         self.last_pass_seconds = 0.0
 
     @property
     def is_leader(self) -> bool:
         return self._leadership is not None
+
+    @property
+    def leadership(self) -> Leadership | None:
+        """What it shows while it leads."""
+        return self._leadership
+
+    @property
+    def problem(self) -> str | None:
+        """Why nobody looks after the fleet, though this server should."""
+        if self._failures < STUCK_AFTER:
+            return None
+        return f"the last {self._failures} passes failed, so nothing is looked after: {self._why}"
 
     def start(self) -> None:
         self._thread.start()
@@ -77,6 +93,7 @@ class Loop:
         try:
             former, self._leadership = self._leadership, self._leases.acquire(self._holder)
             if self._leadership is None:
+                self._failures = 0
                 return self._idle
             if former is None:
                 log.info("leads", holder=self._holder, token=self._leadership.token)
@@ -84,19 +101,27 @@ class Loop:
             is_busy = self._reconciler.pass_once(self._leadership)
             self.last_pass_seconds = time.monotonic() - began
             self.passes += 1
+            self._failures = 0
         except (NotLeaderError, StaleError) as error:
             log.warning("leads no longer", error=str(error))
             self._leadership = None
+            self._failed(error)
             return self._idle
         except TransientError as error:
             log.warning("pass could not be made", error=str(error))
+            self._failed(error)
             return max(self._idle, error.retry_after)
-        except Exception:
+        except Exception as error:
             log.exception("pass failed")
+            self._failed(error)
             return self._idle
         finally:
             self._pass_began = None
         return self._busy if is_busy else self._idle
+
+    def _failed(self, error: Exception) -> None:
+        self._failures += 1
+        self._why = str(error) if isinstance(error, FleetError) else f"{type(error).__name__}: {error}"
 
     def _keep_lease(self) -> None:
         while not self._ended.wait(self._leases.seconds / 3):

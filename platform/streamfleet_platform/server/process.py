@@ -45,6 +45,7 @@ from streamfleet_platform.runtime.secrets import SecretSource
 from streamfleet_platform.runtime.specification import REFERENCE
 from streamfleet_platform.server.failpoints import failpoint_of
 from streamfleet_platform.server.fleet import Fleet
+from streamfleet_platform.server.following import Following
 from streamfleet_platform.server.logs import configure_logs, known_secrets
 from streamfleet_platform.server.loop import Loop
 from streamfleet_platform.server.settings import ServerSettings
@@ -116,9 +117,19 @@ class Server:
             runs=settings.runs,
             snapshots=settings.snapshots,
             links=settings.links,
+            stuck=lambda: self.loop.problem,
+            troubles=lambda: [] if self.following.problem is None else [self.following.problem],
+        )
+        self.following = Following(
+            self.database, leases, source, self.fleet, clock, leadership=lambda: self.loop.leadership
         )
 
+    def start(self) -> None:
+        self.loop.start()
+        self.following.start()
+
     def close(self) -> None:
+        self.following.stop()
         self.loop.stop()
         self.database.close()
 
@@ -179,7 +190,7 @@ def run_server(settings: ServerSettings) -> None:
     configure_logs()
     server = Server(settings, real_outside(settings), failpoint=failpoint_of(os.environ))
     app = create_app(server.fleet, TokenFile(settings.token_file), hosts=settings.hosts)
-    server.loop.start()
+    server.start()
     try:
         uvicorn.run(
             app,
