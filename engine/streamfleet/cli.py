@@ -60,10 +60,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Kafka Streams in Python: look at a topology, run it on a cluster, operate a fleet of apps, run a development broker.",
 )
-topology_app = typer.Typer(
-    no_args_is_help=True,
-    help="Look at a topology without a broker: as text, as a picture, as JSON, and what it needs from Kafka.",
-)
+topology_app = typer.Typer(no_args_is_help=True)
 worker_app = typer.Typer(
     no_args_is_help=True,
     help="What else there is to do about an app on a cluster: give orders to a worker, or reset the app.",
@@ -110,6 +107,33 @@ StartAt = Literal["earliest", "latest"]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write to this file instead of standard output.")
 ]
+
+
+@topology_app.callback(invoke_without_command=True)
+def show_generated(
+    context: typer.Context,
+    generated: Annotated[
+        str | None,
+        typer.Option(
+            "--generated",
+            metavar="MODULE:FUNCTION",
+            help="Print the Python text that this topology becomes, for each of its sub-topologies.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="With --generated: as for the commands below."),
+    ] = None,
+) -> None:
+    """Look at a topology without a broker: as text, as a picture, as JSON, as generated code, and what it needs from Kafka."""
+    if generated is None and config is None:
+        return
+    with errors_told():
+        if generated is None:
+            raise CommandError("--config belongs to --generated here; for a command, write it behind the command")
+        if context.invoked_subcommand is not None:
+            raise CommandError(f"--generated prints by itself; leave out {context.invoked_subcommand}")
+        print(_generated_text(generated, config), end="")
 
 
 @topology_app.command()
@@ -189,6 +213,7 @@ def run(
     """
     from streamfleet.worker.commands import RunCommand
 
+    _look_for_modules_here()
     with worker_errors_told():
         command = RunCommand(config, state_dir, http, grace, log_format, log_level, control_token_file)
         code = command.run(lambda settings: load_topology(topology, settings))
@@ -212,6 +237,7 @@ def reset(
     """
     from streamfleet.worker.commands import ResetCommand
 
+    _look_for_modules_here()
     with worker_errors_told():
         command = ResetCommand(config, state_dir, input_topics, is_dry_run=dry_run, is_agreed=yes)
         built = None if topology is None else load_topology(topology, command.config)
@@ -302,7 +328,7 @@ def load_topology(reference: str, config: StreamsConfig | None = None) -> Topolo
     module_name, colon, name = reference.partition(":")
     if not (module_name and colon and name):
         raise CommandError(f"{reference!r} does not name a function; write module:function")
-    sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: people name modules of the project they stand in
+    _look_for_modules_here()
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
@@ -324,7 +350,24 @@ def _configured_topology(reference: str, config: Path | None) -> Topology:
         return load_topology(reference)
     from streamfleet.worker.config_file import load_config
 
+    _look_for_modules_here()
     return load_topology(reference, load_config(config))
+
+
+def _look_for_modules_here() -> None:
+    """As `python -m` does: people name modules of the project they stand in, in settings as well."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+
+
+def _generated_text(reference: str, config: Path | None) -> str:
+    from streamfleet.compiler.listing import generated_listing
+
+    topology = _configured_topology(reference, config)
+    if topology.config is not None and topology.config.topology_execution == "interpreted":
+        raise CommandError("nothing is generated: topology.execution is interpreted; leave it out, or set compiled")
+    return generated_listing(topology)
 
 
 def _check_built_with(reference: str, topology: Topology, config: StreamsConfig | None) -> None:

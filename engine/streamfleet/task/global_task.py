@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from streamfleet.clock import Clock
-from streamfleet.compiler.execution import make_program
+from streamfleet.compiler.execution import global_program_topology, make_program
 from streamfleet.errors import StreamsError
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.metrics import Metrics
@@ -24,7 +24,7 @@ from streamfleet.state.task_state import TaskState
 from streamfleet.task.record_deserializer import RecordDeserializer
 from streamfleet.task.store_engines import StoreEngines
 from streamfleet.task.task_context import GlobalTaskContext
-from streamfleet.topology.nodes import GlobalStoreEntry, ProcessorTopology, StoreEntry
+from streamfleet.topology.nodes import GlobalStoreEntry, StoreEntry
 
 if TYPE_CHECKING:
     from streamfleet.config import StreamsConfig
@@ -69,7 +69,7 @@ class GlobalTask:
         )
         # A global store that has left out a record is wrong for good, in every process: no handler may choose that.
         self._context.processing_handler = LogAndFailProcessing()
-        self._program = make_program(_topology_of(entries), self._context)
+        self._program = make_program(global_program_topology(entries), self._context)
         handler = self._context.handlers.deserialization
         self._sources = {
             topic: (entry.source.name, RecordDeserializer(entry.source, self._context, handler))
@@ -125,12 +125,3 @@ class GlobalTask:
             if self._state is not None:
                 self._state.close()
             self._engines.close()
-
-
-def _topology_of(entries: tuple[GlobalStoreEntry, ...]) -> ProcessorTopology:
-    return ProcessorTopology(
-        nodes=tuple(node for entry in entries for node in (entry.source, entry.processor)),
-        children={entry.source.name: (entry.processor.name,) for entry in entries},
-        stores=(),
-        global_stores=(),
-    )

@@ -7,8 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from streamfleet.cli import app
+from streamfleet.compiler.code_generator import CodeGenerator
 
 APP = """
+import streamfleet as sf
 from streamfleet.processor.api import Processor
 from streamfleet import StreamsBuilder
 from streamfleet.topology.topology import Topology
@@ -27,6 +29,19 @@ def topology():
 def builder():
     made = StreamsBuilder()
     made.table("customers", store="customers")
+    return made
+
+class Untouched(sf.ProcessorWrapper):
+    def wrap(self, name, supplier):
+        return lambda: supplier()
+
+def words():
+    made = StreamsBuilder()
+    made.global_table("names", store="names")
+    stream = made.stream("orders").filter(lambda k, v: True, name="large").map_values(len, name="length")
+    counts = stream.group_by(lambda k, v: v, name="by-length").count(store="counts")
+    counts.to_stream().to("results", name="done")
+    made.table("customers", store="customers").to_stream().to("copies")
     return made
 
 def not_a_topology():
@@ -135,3 +150,69 @@ def test_help_teaches_the_form_of_the_argument():
     result = run("describe", "--help")
     assert result.exit_code == 0
     assert "MODULE:FUNCTION" in result.stdout
+
+
+def test_generated_prints_the_text_of_every_program_under_a_heading():
+    result = run("--generated", "shop_app:words")
+    assert (result.exit_code, result.stderr) == (0, "")
+    headings = [line for line in result.stdout.splitlines() if line.startswith("# ") and ": reads " in line]
+    assert [line.partition(":")[0] for line in headings] == [
+        "# sub-topology 1",
+        "# sub-topology 2",
+        "# sub-topology 3",
+        "# global stores",
+    ]
+    assert "# in the text: large, length, by-length" in result.stdout
+    assert " # large\n" in result.stdout
+    compile(result.stdout, "listing", "exec")
+
+
+def test_what_is_printed_is_the_text_that_a_task_runs():
+    printed = run("--generated", "shop_app:words").stdout
+    topology = sys.modules["shop_app"].words().build()
+    for sub_topology in (1, 2, 3):
+        assert CodeGenerator(topology.processor_topology("another-id", sub_topology)).generate().text in printed
+
+
+def test_generated_is_written_with_the_settings_that_are_named(project):
+    lines = "application.id: shop\nbootstrap.servers: x:1\n"
+    (project / "wrapped.yaml").write_text(lines + "processor.wrapper.class: shop_app:Untouched\n")
+    wrapped = run("--generated", "shop_app:words", "--config", "wrapped.yaml")
+    assert wrapped.exit_code == 0
+    assert "# in the text: none" in wrapped.stdout and "# in the text: large" not in wrapped.stdout
+    (project / "all.yaml").write_text(lines + "topology.optimization: all\n")
+    assert run("--generated", "shop_app:words", "-c", "all.yaml").exit_code == 0
+    (project / "plain.yaml").write_text(lines + "topology.execution: interpreted\n")
+    refused = run("--generated", "shop_app:words", "--config", "plain.yaml")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "topology.execution is interpreted" in refused.stderr
+
+
+@pytest.mark.parametrize("command", [["run"], ["worker", "reset"]])
+def test_settings_may_name_what_lies_where_the_command_is_run(project, command):
+    lines = "application.id: shop\nbootstrap.servers: x:1\nprocessor.wrapper.class: shop_app:Untouched\n"
+    (project / "wrapped.yaml").write_text(lines)
+    result = CliRunner().invoke(app, [*command, "shop_app:nothing", "--config=wrapped.yaml"])
+    assert result.exit_code == 2
+    assert "the module shop_app has no function nothing" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--generated", "shop_app:nothing"], "the module shop_app has no function nothing"),
+        (["--generated", "shop_app:words", "describe", "shop_app:words"], "leave out describe"),
+        (["--config", "app.yaml", "describe", "shop_app:words"], "write it behind the command"),
+        (["--generated", "shop_app:words", "--config", "no.yaml"], "no.yaml"),
+    ],
+)
+def test_generated_where_it_makes_no_sense_is_one_sentence(arguments, reason):
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("error: ") and reason in result.stderr
+
+
+def test_help_of_topology_names_generated_and_all_commands():
+    for arguments in ([], ["--help"]):
+        text = run(*arguments).stdout
+        assert all(word in text for word in ("--generated", "describe", "svg", "json", "plan"))
