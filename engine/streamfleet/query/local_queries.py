@@ -172,7 +172,7 @@ def _read(
         return QueryResult.failed(
             FailureReason.UNKNOWN_QUERY_TYPE, f"store {request.store} is of a kind of its own, which knows no queries"
         )
-    if not position.covers(request.position_bound, partition):
+    if request.position_bound.offsets and not position.covers(request.position_bound, partition):
         what = "" if partition is None else f"partition {partition} of "
         return QueryResult.failed(
             FailureReason.NOT_UP_TO_BOUND,
@@ -182,8 +182,11 @@ def _read(
         )
     began_ns = time.perf_counter_ns()
     try:
-        with store.scanning_at_most(request.max_scanned):
+        if request.max_scanned is None:
             value, is_complete = read(store, request.query, request.limit)
+        else:
+            with store.scanning_at_most(request.max_scanned):
+                value, is_complete = read(store, request.query, request.limit)
     except ScanTooLargeError:
         raise
     except UnknownQueryError as error:

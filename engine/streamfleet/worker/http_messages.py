@@ -22,6 +22,7 @@ _METHODS = frozenset({b"GET", b"HEAD", b"POST"})
 _TOKEN = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _TARGET = bytes(byte for byte in range(0x21, 0x7F) if byte != ord("#"))
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
+_CLOSE = "Connection: close\r\n"
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -61,11 +62,33 @@ def error_answer(status: int, error: str, headers: Mapping[str, str] | None = No
     return json_answer(status, {"error": error}, headers)
 
 
+class HeadParser:
+    """Of one connection: who asks again says the same about itself, which is looked at once."""
+
+    def __init__(self) -> None:
+        self._last: tuple[bytes, bytes] | None = None
+        self._told: tuple[Mapping[str, str], int, bool] = ({}, 0, True)
+
+    def parse(self, head: bytes) -> tuple[Request, int]:
+        """A request without its body, and how long that is. `head` ends before the empty line."""
+        line, _, rest = head.partition(b"\r\n")
+        method, target, version = _request_line(line)
+        if self._last != (version, rest):
+            self._told = _told(version, rest)
+            self._last = (version, rest)
+        headers, length, keep_alive = self._told
+        path, _, query = target.decode("ascii").partition("?")
+        return Request(method, path, query, headers, b"", keep_alive), length
+
+
 def parse_head(head: bytes) -> tuple[Request, int]:
-    """A request without its body, and how long that is. `head` ends before the empty line."""
-    line, _, rest = head.partition(b"\r\n")
-    method, target, version = _request_line(line)
-    headers = _headers(rest)
+    """The first of a connection."""
+    return HeadParser().parse(head)
+
+
+def _told(version: bytes, lines: bytes) -> tuple[Mapping[str, str], int, bool]:
+    """Headers, length of the body, and whether the connection is kept."""
+    headers = _headers(lines)
     if b"transfer-encoding" in headers:
         raise RefusedRequestError(HTTPStatus.NOT_IMPLEMENTED, "bodies in chunks are not taken; send a Content-Length")
     length = _content_length(headers.get(b"content-length"))
@@ -73,9 +96,8 @@ def parse_head(head: bytes) -> tuple[Request, int]:
         raise RefusedRequestError(HTTPStatus.BAD_REQUEST, "there is no Host header")
     connection = headers.get(b"connection", b"").lower()
     keep_alive = connection != b"close" if version == b"HTTP/1.1" else connection == b"keep-alive"
-    path, _, query = target.decode("ascii").partition("?")
     named = {name.decode("ascii"): value.decode("latin-1") for name, value in headers.items()}
-    return Request(method, path, query, named, b"", keep_alive), length
+    return named, length, keep_alive
 
 
 def _request_line(line: bytes) -> tuple[str, bytes, bytes]:
@@ -125,16 +147,14 @@ def _content_length(text: bytes | None) -> int:
 
 
 def encode(answer: Answer, now_seconds: int, *, keep_alive: bool, with_body: bool = True) -> bytes:
-    head = [
-        (
-            f"HTTP/1.1 {answer.status} {_PHRASES.get(answer.status, '')}\r\n"
-            f"Content-Type: {answer.content_type}\r\nContent-Length: {len(answer.body)}\r\n"
-            f"Date: {_date(now_seconds)}\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-        )
-    ]
-    head += [f"{name}: {value}\r\n" for name, value in answer.headers.items()]
-    head.append("\r\n" if keep_alive else "Connection: close\r\n\r\n")
-    return "".join(head).encode("latin-1") + (answer.body if with_body else b"")
+    more = "".join([f"{name}: {value}\r\n" for name, value in answer.headers.items()])
+    head = (
+        f"HTTP/1.1 {answer.status} {_PHRASES.get(answer.status, '')}\r\n"
+        f"Content-Type: {answer.content_type}\r\nContent-Length: {len(answer.body)}\r\n"
+        f"Date: {_date(now_seconds)}\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+        f"{more}{'' if keep_alive else _CLOSE}\r\n"
+    )
+    return head.encode("latin-1") + (answer.body if with_body else b"")
 
 
 @functools.lru_cache(maxsize=1)

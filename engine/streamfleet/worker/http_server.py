@@ -22,11 +22,11 @@ import structlog
 from streamfleet.worker.http_messages import (
     MAX_HEAD_BYTES,
     Answer,
+    HeadParser,
     RefusedRequestError,
     Request,
     encode,
     error_answer,
-    parse_head,
 )
 
 log = structlog.get_logger(__name__)
@@ -130,6 +130,7 @@ class _Conversation:
         self._socket = connection
         self._answer = answer
         self._received = b""
+        self._heads = HeadParser()
         connection.setblocking(True)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._receive_within(IDLE_SECONDS)
@@ -162,7 +163,7 @@ class _Conversation:
                 return None
         if end > MAX_HEAD_BYTES:
             raise RefusedRequestError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too long")
-        request, length = parse_head(self._received[:end])
+        request, length = self._heads.parse(self._received[:end])
         begin = end + 4
         if not length:
             self._received = self._received[begin:]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamfleet.worker.http_messages import Answer, RefusedRequestError, encode, parse_head
+from streamfleet.worker.http_messages import Answer, HeadParser, RefusedRequestError, encode, parse_head
 
 HOST = b"\r\nHost: worker"
 
@@ -66,6 +66,27 @@ def test_no_bytes_make_the_parser_fail_in_another_way(data):
     for head in (data, b"GET /" + data + b" HTTP/1.1" + HOST, b"GET / HTTP/1.1" + HOST + b"\r\n" + data):
         with contextlib.suppress(RefusedRequestError):
             parse_head(head)
+
+
+HEADS = [
+    f"{method} /{path} HTTP/{version}\r\n{headers}".encode()
+    for method in ("GET", "POST")
+    for path in ("a", "b?c=d")
+    for version in ("1.0", "1.1")
+    for headers in ("", "Host: w", "Host: w\r\nConnection: close", "Host: w\r\nContent-Length: 3", "Host w")
+]
+
+
+@given(st.lists(st.sampled_from(HEADS), max_size=8))
+def test_a_request_means_the_same_whatever_came_before_it_on_its_connection(heads):
+    def told(parse, head):
+        try:
+            return parse(head)
+        except RefusedRequestError as refused:
+            return refused.status, refused.why
+
+    connection = HeadParser()
+    assert [told(connection.parse, head) for head in heads] == [told(parse_head, head) for head in heads]
 
 
 def test_an_answer_tells_its_length_also_without_its_body():

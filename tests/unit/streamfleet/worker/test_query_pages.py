@@ -349,7 +349,7 @@ def test_more_scans_than_are_allowed_are_429(worker, monkeypatch):
         return real(*args)
 
     monkeypatch.setattr(QueryPages, "_scan", slow)
-    worker.pages._scan_slots = threading.BoundedSemaphore(1)
+    worker.pages._scan_slots = [0]
     thread = threading.Thread(target=lambda: worker.ask("/query/counts/range"))
     thread.start()
     assert entered.wait(10)
