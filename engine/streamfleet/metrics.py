@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -36,6 +36,13 @@ class Dropped(NamedTuple):
 
     operator: str
     reason: str
+
+
+class Stall(NamedTuple):
+    """Why a partition could not be read on: the topic, and Kafka's name for the cause or a word of ours."""
+
+    topic: str
+    cause: str
 
 
 class LatencyHistogram:
@@ -89,6 +96,14 @@ class ThreadCounts:
         self.processed_records[part] = self.processed_records.get(part, 0) + records
         self.tasks[task_id] = TaskCounts(before.processed_records + records, before.busy_seconds + seconds)
 
+    def timed_turn(self, task_id: TaskId, turn: Callable[[], int]) -> int:
+        """How many records a task has processed in a turn. They are counted, with the time that they took, if there were any."""
+        started = time.perf_counter()
+        records = turn()
+        if records:
+            self.add_processed(task_id, records, time.perf_counter() - started)
+        return records
+
     def add_moved_timestamp(self) -> None:
         self.moved_timestamps += 1
 
@@ -137,11 +152,21 @@ class Metrics:
 
     def __init__(self) -> None:
         self._dropped: dict[Dropped, int] = {}
+        self._stalls: dict[Stall, int] = {}
         self._threads: dict[str, ThreadCounts] = {}
 
     def record_dropped(self, operator: str, reason: str, count: int = 1) -> None:
         key = Dropped(operator, reason)
         self._dropped[key] = self._dropped.get(key, 0) + count
+
+    def record_read_stall(self, topic: str, cause: str) -> None:
+        key = Stall(topic, cause)
+        self._stalls[key] = self._stalls.get(key, 0) + 1
+
+    @property
+    def read_stalls(self) -> Mapping[Stall, int]:
+        """How often a partition of a topic could not be read on, by cause."""
+        return MappingProxyType(self._stalls)
 
     @property
     def dropped_records(self) -> Mapping[Dropped, int]:
@@ -164,5 +189,7 @@ class Metrics:
         """Every counter; the histograms of commits are in `threads`."""
         for (operator, reason), count in list(self._dropped.items()):
             yield Sample("dropped_records_total", {"operator": operator, "reason": reason}, count)
+        for (topic, cause), count in list(self._stalls.items()):
+            yield Sample("read_stalls_total", {"topic": topic, "cause": cause}, count)
         for name, counts in self.threads.items():
             yield from counts.samples(name)

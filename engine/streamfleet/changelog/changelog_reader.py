@@ -1,7 +1,8 @@
 """ChangelogReader: the restore consumer, as the StateUpdater uses it. Which partition is read for which task, from where to where.
 
 Active tasks come first: as long as there is one, the partitions of copies are paused. A partition whose reading has a bound (an
-input topic that serves as changelog may be read only as far as it was processed) rests when it has reached it.
+input topic that serves as changelog may be read only as far as it was processed) rests when it has reached it; so does one of a
+copy that cannot be read.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class ChangelogReader:
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
         self._owners: dict[TopicPartition, Update] = {}
-        self._at_bound: set[TopicPartition] = set()
+        self._resting: set[TopicPartition] = set()
         self._has_active = False
 
     def begin(self, update: Update) -> None:
@@ -45,7 +46,7 @@ class ChangelogReader:
         partitions = [partition for partition, owner in self._owners.items() if owner is update]
         for partition in partitions:
             del self._owners[partition]
-            self._at_bound.discard(partition)
+            self._resting.discard(partition)
         self._consumer.incremental_unassign(partitions)
         self._give_way()
 
@@ -55,7 +56,7 @@ class ChangelogReader:
         if has_active == self._has_active:
             return
         self._has_active = has_active
-        copies = [p for p, update in self._owners.items() if not update.is_active and p not in self._at_bound]
+        copies = [p for p, update in self._owners.items() if not update.is_active and p not in self._resting]
         if has_active:
             self._consumer.pause(copies)
         else:
@@ -90,10 +91,18 @@ class ChangelogReader:
         if update.is_active:
             return
         bound = update.bound(partition)
-        if bound is not None and update.positions[partition] >= bound and partition not in self._at_bound:
-            self._at_bound.add(partition)
+        if bound is not None and update.positions[partition] >= bound:
+            self.rest(update, partition)
+
+    def rest(self, update: Update, partition: TopicPartition) -> None:
+        """Read no more of a copy's partition, until its bound is raised."""
+        if partition not in self._resting:
+            self._resting.add(partition)
             self._consumer.seek(partition, update.positions[partition])  # behind it may lie what was read too early
             self._consumer.pause([partition])
+
+    def is_resting(self, partition: TopicPartition) -> bool:
+        return partition in self._resting
 
     def raise_bounds(self, bounds: Mapping[TopicPartition, int]) -> None:
         """More of an input topic was processed."""
@@ -102,8 +111,8 @@ class ChangelogReader:
             if update is None or update.is_active or partition not in update.limits:
                 continue
             update.limits[partition] = max(bound, update.limits[partition])
-            if partition in self._at_bound and update.positions[partition] < update.limits[partition]:
-                self._at_bound.discard(partition)
+            if partition in self._resting and update.positions[partition] < update.limits[partition]:
+                self._resting.discard(partition)
                 if not self._has_active:
                     self._consumer.resume([partition])
 
@@ -111,7 +120,7 @@ class ChangelogReader:
         """Markers of transactions are not delivered, so a partition may be at its end behind its last record."""
         for update in updates:
             for partition, at in update.positions.items():
-                if self._owners.get(partition) is not update or partition in self._at_bound:
+                if self._owners.get(partition) is not update or partition in self._resting:
                     continue
                 reached, bound = self._consumer.position(partition), update.bound(partition)
                 update.positions[partition] = max(at, reached if bound is None else min(reached, bound))

@@ -6,7 +6,9 @@ Two threads call it. The StreamThread entrusts tasks, asks for them back, and ta
 the next one is due. What the two threads share is in updater_mailbox.py; which partition is read for whom, in changelog_reader.py.
 
 The end of a restore is the high watermark that was seen at its start, not the last stable offset: what an open transaction has
-written may still become part of the state, so the restore waits for it.
+written may still become part of the state, so the restore waits for it; but not for ever (stall_watch.py). A changelog that may not
+be read, or has a damaged record, ends its task at once. Copies are not waited for by anybody: what keeps one back is said, and no
+more, but for a missing permission.
 """
 
 from __future__ import annotations
@@ -21,15 +23,24 @@ from streamfleet.changelog.listeners import SuspendReason, UpdateListeners
 from streamfleet.changelog.progress import TaskProgress, Update, UpdateKind
 from streamfleet.changelog.restorable_task import RestorableTask
 from streamfleet.changelog.restore_rate import RestoreRate
+from streamfleet.changelog.stall_watch import OffsetReader, Reading, StallWatch
 from streamfleet.changelog.update_announcer import UpdateAnnouncer
 from streamfleet.changelog.updater_mailbox import Entrusted, UpdaterMailbox
 from streamfleet.errors import StreamsError, TaskCorruptedError
 from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TaskId, TopicPartition
-from streamfleet.kafka.client_errors import BrokerUnavailableError
+from streamfleet.kafka.client_errors import AccessDeniedError, BrokerUnavailableError, PartitionUnreadableError
 from streamfleet.kafka.patience import PatientClock
+from streamfleet.kafka.read_troubles import CountStall, ReadTroubles, count_nothing
 from streamfleet.metrics import ThreadCounts
-from streamfleet.ports import Admin, Consumer, OffsetKind, OffsetOutOfRange
+from streamfleet.ports import (
+    Admin,
+    ClientTrouble,
+    Consumer,
+    OffsetKind,
+    OffsetOutOfRange,
+    PartitionUnavailable,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -42,6 +53,7 @@ IDLE_WAIT_MS = 10_000
 MAX_RATE_WAIT_MS = 500
 """The rate may be changed meanwhile."""
 LOOK_INTERVAL_MS = 200
+KIND = "changelog"
 LET_GO_SECONDS = 60.0
 """A batch takes milliseconds; only a disk that hangs takes longer."""
 
@@ -51,7 +63,9 @@ def _nobody_waits() -> None:
 
 
 class StateUpdater:
-    """`task_timeout_ms`: how long a broker may be away before that is an error."""
+    """`task_timeout_ms`: how long a broker may be away, or a changelog give nothing, before that is an error. `cluster` is asked
+    why it gives nothing, and must answer soon; None: `admin` is.
+    """
 
     def __init__(
         self,
@@ -65,6 +79,8 @@ class StateUpdater:
         listeners: UpdateListeners | None = None,
         counts: ThreadCounts | None = None,
         wake: Callable[[], None] = _nobody_waits,
+        cluster: OffsetReader | None = None,
+        count_stall: CountStall = count_nothing,
     ) -> None:
         self._reader = ChangelogReader(consumer)
         self._admin = admin
@@ -80,6 +96,10 @@ class StateUpdater:
         self._away_since_ms: int | None = None
         self._out_of_range: deque[OffsetOutOfRange] = deque()
         """To be dealt with."""
+        self._troubles = ReadTroubles(KIND, clock, timeout_ms=None, count_stall=count_stall)
+        self._stalls = StallWatch(
+            KIND, clock, cluster or admin, self._troubles, timeout_ms=task_timeout_ms, count_stall=count_stall
+        )
         self.over = False
         """Whether nothing is left to do: closed."""
         self.is_stepped_elsewhere = False
@@ -187,11 +207,14 @@ class StateUpdater:
         self._take_new()
         self._reader.raise_bounds(self._mailbox.take_limits())
         if not self._updates or self._mailbox.is_paused:
+            self._stalls.restart()
             self._publish()
             return IDLE_WAIT_MS
         wait_ms = self._rate.wait_ms()
         if wait_ms == 0:
             wait_ms = self._update()
+        else:
+            self._stalls.restart()
         self._publish()
         return min(wait_ms, MAX_RATE_WAIT_MS)
 
@@ -203,10 +226,17 @@ class StateUpdater:
             count, batches = self._reader.poll(POLL_WAIT_MS if has_active else 0, most)
             for batch in batches:
                 self._apply(batch)
-        self._out_of_range += [each for each in self._reader.take_events() if isinstance(each, OffsetOutOfRange)]
+        events = self._reader.take_events()
+        for event in events:
+            if not isinstance(event, OffsetOutOfRange):
+                self._on_trouble(event)
+        lost = [event for event in events if isinstance(event, OffsetOutOfRange)]
+        # What is told of a partition behind a damaged record is not believed.
+        self._out_of_range += [event for event in lost if not self._reader.is_resting(event.partition)]
         while self._out_of_range:
             self._on_out_of_range(self._out_of_range.popleft())
         self._finish()
+        self._look_for_stalls()
         return 0 if has_active or count >= most else COPY_INTERVAL_MS
 
     def _apply(self, batch: Batch) -> None:
@@ -300,6 +330,36 @@ class StateUpdater:
             self._out_of_range.appendleft(event)  # the consumer does not say it again
             raise
         self._fail(update, _out_of_range(update.task.task_id, partition, event.offset, earliest, end))
+
+    def _on_trouble(self, event: PartitionUnavailable | ClientTrouble) -> None:
+        if isinstance(event, ClientTrouble):
+            self._troubles.hear_client(event)
+            return
+        update = self._reader.owner(event.partition)
+        if update is None:
+            return
+        ends = update.ends if update.is_active else update.known_ends
+        try:
+            self._troubles.hear(event, update.positions[event.partition], ends.get(event.partition))
+        except PartitionUnreadableError as error:
+            if update.is_active:
+                self._fail(update, error)
+            else:  # said; and whoever runs the task goes on
+                self._reader.rest(update, event.partition)
+        except AccessDeniedError as error:
+            self._fail(update, error)
+
+    def _look_for_stalls(self) -> None:
+        reading = {
+            partition: Reading(at, update.ends[partition])
+            for update in self._updates.values()
+            if update.is_active
+            for partition, at in update.unread.items()
+        }
+        for error in self._stalls.look(reading):
+            update = self._reader.owner(error.partition)
+            if update is not None:
+                self._fail(update, error)
 
     def _fail(self, update: Update, error: StreamsError) -> None:
         self._drop(update)

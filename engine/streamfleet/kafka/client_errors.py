@@ -15,6 +15,7 @@
         ├── SourceTopicChangedError        an input topic has grown, or was made anew, since the app was started
         ├── InternalTopicLostError         an internal topic was deleted, and with it state that nothing else has
         ├── InputGapError                  records of an input were deleted before they were processed
+        ├── PartitionUnreadableError       a partition gives nothing more: it says why, and what to do
         ├── PartitionCountError            an internal topic has another number of partitions than its tasks
         └── TopicSettingsError             an internal topic would lose data by its own settings
 
@@ -106,6 +107,31 @@ class InputGapError(TopicsNotReadyError):
         self.partition = partition
         self.first = first
         self.behind = behind
+
+
+class PartitionUnreadableError(TopicsNotReadyError):
+    """More is there of a partition, and cannot be read; `waited_ms` says for how long. `end` is None where nobody has said it."""
+
+    def __init__(
+        self,
+        kind: str,
+        partition: TopicPartition,
+        *,
+        position: int,
+        end: int | None,
+        waited_ms: int,
+        cause: str,
+        hint: str,
+    ) -> None:
+        ends = "" if end is None else f" of {end}"
+        waited = f", for {waited_ms} ms" if waited_ms else ""
+        super().__init__(
+            f"{kind} {partition} gives nothing from offset {position}{ends} on{waited}: {cause}", hint=hint
+        )
+        self.partition = partition
+        self.position = position
+        self.end = end
+        self.cause = cause
 
 
 class PartitionCountError(TopicsNotReadyError):

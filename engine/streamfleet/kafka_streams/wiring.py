@@ -69,7 +69,9 @@ STREAMS_DELIVERY_MS = 3_000
 time-out of such a group; where it is known, a third of it.
 """
 LEADER_ASKING_MS = 2_000
-"""What the leader of the group may take to ask how long changelogs are: it sends no heartbeats meanwhile, and all wait."""
+"""What the leader of the group may take to ask how long changelogs are: it sends no heartbeats meanwhile, and all wait. A
+StateUpdater that asks why a changelog gives nothing holds up restoring meanwhile, so it takes no longer either.
+"""
 LONGEST_ASKING_MS = 60_000
 """One question to the cluster is asked no longer than this, nor longer than the task time-out."""
 
@@ -117,7 +119,7 @@ class Wiring:
         if config.group_protocol == "streams":
             self._streams_group = StreamsGroupWiring(topology, config, self._settings.connection, process_id)
         self._check_internal_topics: Callable[[], None] | None = None
-        self._leader_admin = self.admin.with_patience(BrokerPatience(timeout_ms=LEADER_ASKING_MS))
+        self._quick_admin = self.admin.with_patience(BrokerPatience(timeout_ms=LEADER_ASKING_MS))
         self._changelogs: frozenset[str] = frozenset()
         self._message_limits: dict[str, int] = {}
         self._sources: dict[str, TopicInfo] | None = None
@@ -137,7 +139,15 @@ class Wiring:
         task = GlobalTask(entries, self._config, clock=self._clock, engines=engines, metrics=self._metrics)
         known = self._source_topics()
         partitions = tuple(TopicPartition(topic, n) for topic in task.topics for n in range(known[topic].partitions))
-        return GlobalUpdater(task, self._consumer("global", self._config.application_id), self.admin, partitions)
+        return GlobalUpdater(
+            task,
+            self._consumer("global", self._config.application_id),
+            self.admin,
+            partitions,
+            MonotonicClock(),
+            task_timeout_ms=self._config.task_timeout_ms,
+            count_stall=self._metrics.record_read_stall,
+        )
 
     def task_factory(self, global_stores: Mapping[str, StateStore]) -> TaskFactory:
         """Find the input topics, create and check the internal ones; the app cannot run without either."""
@@ -239,6 +249,8 @@ class Wiring:
             listeners=self._listeners,
             counts=counts,
             wake=updater_wake.set,
+            cluster=self._quick_admin,
+            count_stall=self._metrics.record_read_stall,
         )
         tasks = TaskManager(factory, consumer, self.admin, updater, commit, offsets, self._failpoints, counts)
         told = MemberReport(
@@ -266,6 +278,7 @@ class Wiring:
             failpoints=self._failpoints,
             counts=counts,
             before_step=before_step,
+            count_stall=self._metrics.record_read_stall,
         )
         return ThreadParts(thread, membership, wake, updater, updater_wake)
 
@@ -301,7 +314,7 @@ class Wiring:
             self._incarnation,
             settings=_assignor_settings(config),
             assignor=task_assignor(config.task_assignor),
-            cluster=self._leader_admin,
+            cluster=self._quick_admin,
             memory=SlotMemory(self._directory.path / f".tasks-{number}"),
         )
         connector = TcpConnector({**self._settings.connection, "client.id": name}, clock)
@@ -363,7 +376,7 @@ class Wiring:
         return f"{self._config.application_id}-{self._process_id}-{number}"
 
     def close(self) -> None:
-        self._leader_admin.close()
+        self._quick_admin.close()
         self.admin.close()
 
 

@@ -2,7 +2,7 @@
 
 No group and no commits: at every start the topics are read from the beginning, and the app's tasks begin when the stores have what
 the topics had then. Afterwards one StreamThread of the process steps it, so that its tasks never read a store half way through an
-update.
+update. A topic that cannot be read is an error: at once if it may not be, after the time-out of a task if it gives nothing.
 """
 
 from __future__ import annotations
@@ -11,15 +11,19 @@ from collections.abc import Mapping
 
 import structlog
 
+from streamfleet.changelog.stall_watch import Reading, StallWatch
+from streamfleet.clock import Clock
 from streamfleet.errors import StreamsError
 from streamfleet.ids import TopicPartition
-from streamfleet.ports import Admin, Consumer, OffsetKind, OffsetOutOfRange
+from streamfleet.kafka.read_troubles import CountStall, ReadTroubles, count_nothing
+from streamfleet.ports import Admin, ClientTrouble, Consumer, ConsumerEvent, OffsetKind, OffsetOutOfRange
 from streamfleet.state.api import StateStore
 from streamfleet.state.committed_stores import CommittedStores
 from streamfleet.task.global_task import GlobalTask
 
 log = structlog.get_logger(__name__)
 
+KIND = "global topic"
 BATCH_RECORDS = 1000
 BOOTSTRAP_WAIT_MS = 100
 
@@ -28,12 +32,24 @@ class GlobalUpdater:
     """`partitions` are those of all global topics."""
 
     def __init__(
-        self, task: GlobalTask, consumer: Consumer, admin: Admin, partitions: tuple[TopicPartition, ...]
+        self,
+        task: GlobalTask,
+        consumer: Consumer,
+        admin: Admin,
+        partitions: tuple[TopicPartition, ...],
+        clock: Clock,
+        *,
+        task_timeout_ms: int = 300_000,
+        count_stall: CountStall = count_nothing,
     ) -> None:
         self._task = task
         self._consumer = consumer
         self._admin = admin
         self._partitions = partitions
+        self._troubles = ReadTroubles(KIND, clock, timeout_ms=task_timeout_ms, count_stall=count_stall)
+        self._stalls = StallWatch(
+            KIND, clock, admin, self._troubles, timeout_ms=task_timeout_ms, count_stall=count_stall
+        )
 
     @property
     def stores(self) -> Mapping[str, StateStore]:
@@ -50,9 +66,15 @@ class GlobalUpdater:
         ends = self._admin.list_offsets(self._partitions, OffsetKind.LAST_STABLE)
         self._consumer.assign(starts)
         count = 0
-        while any(self._consumer.position(partition) < end for partition, end in ends.items()):
+        while unread := self._unread(ends):
+            for error in self._stalls.look(unread):
+                raise error
             count += self._read(BOOTSTRAP_WAIT_MS)
         log.info("global stores are up to date", records=count, stores=sorted(self.stores))
+
+    def _unread(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, Reading]:
+        readings = {partition: Reading(self._consumer.position(partition), end) for partition, end in ends.items()}
+        return {partition: reading for partition, reading in readings.items() if reading.position < reading.end}
 
     def run_once(self) -> None:
         """Apply what has come since; never waits."""
@@ -65,13 +87,20 @@ class GlobalUpdater:
         if records:
             self._task.flush()
         for event in self._consumer.take_events():
-            if isinstance(event, OffsetOutOfRange):
-                raise StreamsError(
-                    f"global topic {event.partition} no longer has offset {event.offset}",
-                    hint="restart the app: global stores are then read anew from what the topic still has",
-                )
-            log.warning("consumer trouble", thread="global", trouble=str(event))
+            self._on_event(event)
         return len(records)
+
+    def _on_event(self, event: ConsumerEvent) -> None:
+        if isinstance(event, OffsetOutOfRange):
+            raise StreamsError(
+                f"global topic {event.partition} no longer has offset {event.offset}",
+                hint="restart the app: global stores are then read anew from what the topic still has",
+            )
+        if isinstance(event, ClientTrouble):
+            self._troubles.hear_client(event)
+            return
+        position, lag = self._consumer.position(event.partition), self._consumer.lag_records(event.partition)
+        self._troubles.hear(event, position, None if lag is None else position + lag)
 
     def close(self) -> None:
         self._consumer.close()

@@ -8,10 +8,10 @@ raises and the owner decides.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from functools import partial
 from typing import Generic
 
 import structlog
@@ -35,8 +35,9 @@ from streamfleet.kafka.errors import (
 from streamfleet.kafka.group_events import Assigned, Event, Fatal, Lost, Rebalancing
 from streamfleet.kafka.group_protocol import PlanT, ReportT
 from streamfleet.kafka.membership import Membership
+from streamfleet.kafka.read_troubles import CountStall, ReadTroubles, count_nothing
 from streamfleet.metrics import ThreadCounts
-from streamfleet.ports import Consumer, ConsumerEvent, OffsetOutOfRange
+from streamfleet.ports import ClientTrouble, Consumer, ConsumerEvent, OffsetOutOfRange, PartitionUnavailable
 from streamfleet.thread.disk_wait import DiskWait
 from streamfleet.thread.step_gate import StepGate
 from streamfleet.thread.task_manager import TaskManager, WantedTasks
@@ -86,6 +87,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         failpoints: Failpoints,
         counts: ThreadCounts | None = None,
         before_step: Callable[[], None] | None = None,
+        count_stall: CountStall = count_nothing,
     ) -> None:
         self.name = name
         self.phase = ThreadPhase.CREATED
@@ -120,6 +122,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         self._must_rewind = False
         self._troubles: deque[ConsumerEvent] = deque()
         """To be dealt with."""
+        self._read_troubles = ReadTroubles("input", clock, timeout_ms=config.task_timeout_ms, count_stall=count_stall)
         self._warm_ups = WarmUpWatch(config)
         self._disk = DiskWait(name, tasks.has_room, clock)
         self._away_since_ms: int | None = None
@@ -309,8 +312,11 @@ class StreamThread(Generic[ReportT, PlanT]):
             self._on_trouble(self._troubles.popleft())
 
     def _on_trouble(self, trouble: ConsumerEvent) -> None:
-        if not isinstance(trouble, OffsetOutOfRange):
-            log.warning("consumer trouble", thread=self.name, trouble=str(trouble))
+        if isinstance(trouble, ClientTrouble):
+            self._read_troubles.hear_client(trouble)
+            return
+        if isinstance(trouble, PartitionUnavailable):
+            self._on_unreadable(trouble)
             return
         try:
             self._on_missing_offset(trouble)
@@ -319,6 +325,13 @@ class StreamThread(Generic[ReportT, PlanT]):
                 trouble
             )  # the consumer does not say it again, and gives nothing more of that partition
             raise
+
+    def _on_unreadable(self, trouble: PartitionUnavailable) -> None:
+        """Raises what cannot get better by itself, and what has lasted for the time-out of a task."""
+        if trouble.partition not in self._consumer.assignment():
+            return  # given up meanwhile
+        position, lag = self._consumer.position(trouble.partition), self._consumer.lag_records(trouble.partition)
+        self._read_troubles.hear(trouble, position, None if lag is None else position + lag)
 
     def _on_missing_offset(self, missing: OffsetOutOfRange) -> None:
         """A member that was paused for too long finds its input gone: the new owner has processed and purged it."""
@@ -333,11 +346,7 @@ class StreamThread(Generic[ReportT, PlanT]):
     def _process(self) -> None:
         processed = 0
         for task in self.tasks.running:
-            began = time.perf_counter()
-            records = task.process(RECORDS_PER_TURN)
-            if records:
-                processed += records
-                self.counts.add_processed(task.task_id, records, time.perf_counter() - began)
+            processed += self.counts.timed_turn(task.task_id, partial(task.process, RECORDS_PER_TURN))
         if processed:
             self._failpoints.hit("after_process")
         self.tasks.resume_drained(self._config.buffered_records_per_partition)

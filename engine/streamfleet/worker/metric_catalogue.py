@@ -53,6 +53,12 @@ METRICS = (
         "Records that an operator or store left out of the results.",
     ),
     MetricSpec(
+        "read_stalls_total",
+        "counter",
+        ("topic", "cause"),
+        "Times a partition of an input, a changelog or a global topic could not be read on.",
+    ),
+    MetricSpec(
         "input_lag_records",
         "gauge",
         ("topic", "partition"),

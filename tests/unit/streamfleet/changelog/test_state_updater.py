@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+import structlog
 
 from streamfleet.changelog.listeners import StandbyUpdateListener, StateRestoreListener, SuspendReason, UpdateListeners
 from streamfleet.changelog.progress import UpdateKind
@@ -11,8 +12,8 @@ from streamfleet.changelog.state_updater import StateUpdater
 from streamfleet.errors import StreamsError, TaskCorruptedError
 from streamfleet.failpoints import NoFailpoints
 from streamfleet.ids import TaskId, TopicPartition
-from streamfleet.kafka.client_errors import BrokerUnavailableError
-from streamfleet.ports import OffsetKind, OffsetOutOfRange
+from streamfleet.kafka.client_errors import AccessDeniedError, BrokerUnavailableError, PartitionUnreadableError
+from streamfleet.ports import ClientTrouble, OffsetKind, OffsetOutOfRange, PartitionUnavailable
 from streamfleet.records import RawRecord
 
 LOG = TopicPartition("app-s-changelog", 0)
@@ -21,8 +22,14 @@ LOG = TopicPartition("app-s-changelog", 0)
 class Log:
     """One changelog partition: offsets from `first`; markers are offsets without a record."""
 
-    def __init__(self, last, first=0, markers=()):
+    def __init__(self, last, first=0, markers=(), open_from=None):
         self.first, self.end, self.markers = first, last + 1, set(markers)
+        self.open_from = open_from
+
+    @property
+    def stable(self):
+        """Nothing behind an open transaction can be read."""
+        return self.end if self.open_from is None else self.open_from
 
     def record(self, partition, offset):
         return RawRecord(partition.topic, partition.partition, offset, offset, f"k{offset}".encode(), b"v")
@@ -57,7 +64,8 @@ class Broker:
     def list_offsets(self, partitions, kind):
         if self.is_away:
             raise BrokerUnavailableError("no answer", code="_TIMED_OUT")
-        ends = {OffsetKind.EARLIEST: "first", OffsetKind.HIGH_WATERMARK: "end"}
+        self.calls.append(kind)
+        ends = {OffsetKind.EARLIEST: "first", OffsetKind.HIGH_WATERMARK: "end", OffsetKind.LAST_STABLE: "stable"}
         return {partition: getattr(self.logs[partition], ends[kind]) for partition in partitions}
 
     def incremental_assign(self, positions):
@@ -79,7 +87,7 @@ class Broker:
             if position < log.first:
                 self.events.append(OffsetOutOfRange(partition, position))
                 continue
-            upto = min(position + per_call, log.end)
+            upto = min(position + per_call, log.stable)
             batch += [log.record(partition, offset) for offset in range(position, upto) if offset not in log.markers]
             self.positions[partition] = upto
         return batch
@@ -295,7 +303,7 @@ def test_with_a_thread_of_its_own_asking_back_waits_for_the_batch_under_way():
     seen = list(task.restored)
     updater.close()
     stepping.join(10)
-    assert task.restored == seen and broker.calls == ["close"]
+    assert task.restored == seen and broker.calls[-1] == "close"
 
 
 def test_what_ends_the_updater_is_raised_where_its_tasks_are_wanted():
@@ -342,6 +350,198 @@ def test_nothing_is_read_while_paused():
     updater.pause(False)
     run(updater)
     assert updater.take_restored() == [task]
+
+
+# a changelog that gives nothing
+
+
+def wait(updater, clock, milliseconds, every_ms=1000):
+    for _ in range(milliseconds // every_ms):
+        clock.ms += every_ms
+        updater.run_once()
+
+
+def stuck(log, count=None, kind=UpdateKind.ACTIVE, timeout_ms=60_000):
+    """A task whose changelog gives nothing behind what it could read; with its clock and what was counted."""
+    clock, counted, task = Clock(), [], Task()
+    broker, updater = restore(
+        log, task, clock=clock, kind=kind, task_timeout_ms=timeout_ms, count_stall=lambda *what: counted.append(what)
+    )
+    return broker, updater, clock, counted, task
+
+
+def said(lines, event):
+    return [line for line in lines if line["event"] == event]
+
+
+@pytest.fixture
+def logged():
+    with structlog.testing.capture_logs() as lines:
+        yield lines
+
+
+def test_an_open_transaction_is_waited_out_for_the_time_out_of_a_task_and_then_named(logged):
+    broker, updater, clock, counted, task = stuck(Log(last=9, open_from=4))
+    wait(updater, clock, 50_000)
+    assert updater.take_failed() is None and task.restored == [0, 1, 2, 3]
+    (line,) = said(logged, "partition gives nothing more")
+    assert line["position"] == 4 and line["end"] == 10 and line["cause"].endswith("open since offset 4")
+    assert counted == [(LOG.topic, "open transaction")]
+    wait(updater, clock, 20_000)
+    failed, error = updater.take_failed()
+    assert failed is task and isinstance(error, PartitionUnreadableError)
+    assert (error.partition, error.position, error.end) == (LOG, 4, 10)
+    assert f"changelog {LOG} gives nothing from offset 4 of 10 on" in str(error)
+    assert "a transaction has been open since offset 4; kafka-transactions.sh" in str(error)
+    assert broker.positions == {} and counted == [(LOG.topic, "open transaction")]
+
+
+def test_a_transaction_that_ends_in_time_is_no_trouble(logged):
+    log = Log(last=9, open_from=4)
+    broker, updater, clock, counted, task = stuck(log)
+    wait(updater, clock, 50_000)
+    log.open_from = None
+    run(updater)
+    assert updater.take_restored() == [task] and task.restored == list(range(10))
+    wait(updater, clock, 100_000)
+    assert updater.take_failed() is None
+    assert len(said(logged, "partition is read on")) == 1
+
+
+def test_the_clock_begins_again_with_every_record():
+    log = Log(last=9, open_from=1)
+    broker, updater, clock, _, task = stuck(log)
+    for at in range(1, 10):
+        log.open_from = at
+        wait(updater, clock, 50_000)
+    assert updater.take_failed() is None and task.restored == list(range(9))
+
+
+@pytest.mark.parametrize("how", ["paused", "stood still"])
+def test_time_in_which_nothing_could_be_read_does_not_count(how):
+    _, updater, clock, _, _ = stuck(Log(last=9, open_from=4))
+    if how == "paused":
+        updater.pause(True)
+        wait(updater, clock, 100_000)
+        updater.pause(False)
+        run(updater, 1)
+    else:
+        clock.ms += 1_000_000
+        updater.run_once()
+    wait(updater, clock, 50_000)
+    assert updater.take_failed() is None
+    wait(updater, clock, 20_000)
+    assert updater.take_failed() is not None
+
+
+def test_a_slow_rate_is_no_stall():
+    clock = Clock()
+    rate = RestoreRate(clock, bytes_per_second=1)
+    task, log = Task(), Log(last=9)
+    _, updater = restore(log, task, clock=clock, rate=rate, task_timeout_ms=1000)
+    for _ in range(1000):
+        clock.ms += 100
+        updater.run_once()
+    assert updater.take_failed() is None and updater.take_restored() == [task]
+
+
+LEADERLESS = PartitionUnavailable(LOG, "LEADER_NOT_AVAILABLE", "Broker: Leader not available")
+DAMAGED = PartitionUnavailable(LOG, "_BAD_MSG", "MessageSet at offset 4 failed CRC32C check")
+NONSENSE = OffsetOutOfRange(LOG, 7306366917193761389)
+"""What librdkafka goes on with behind a damaged record."""
+
+
+def test_what_the_client_tells_is_said_once_and_is_the_cause_after_the_time_out(logged):
+    broker, updater, clock, counted, task = stuck(Log(last=9, open_from=4))
+    for _ in range(59):
+        broker.events += [LEADERLESS, LEADERLESS]
+        wait(updater, clock, 1000)
+    assert updater.take_failed() is None
+    (line,) = said(logged, "partition cannot be read")
+    assert (line["partition"], line["position"], line["code"]) == (str(LOG), 4, "LEADER_NOT_AVAILABLE")
+    assert not said(logged, "partition gives nothing more") and counted == [(LOG.topic, "LEADER_NOT_AVAILABLE")]
+    wait(updater, clock, 2000)
+    failed, error = updater.take_failed()
+    assert failed is task and isinstance(error, PartitionUnreadableError)
+    assert "Leader not available (LEADER_NOT_AVAILABLE); check the topic, and the broker that leads" in str(error)
+    assert OffsetKind.LAST_STABLE not in broker.calls  # the cause was told
+
+
+def test_a_damaged_record_ends_its_task_at_once_and_wipes_nothing():
+    broker, updater, clock, counted, task = stuck(Log(last=9, open_from=4))
+    broker.events += [DAMAGED, NONSENSE]
+    run(updater, 1)
+    failed, error = updater.take_failed()
+    assert failed is task and isinstance(error, PartitionUnreadableError)
+    assert (error.partition, error.position, error.end) == (LOG, 4, 10)
+    assert "from offset 4 of 10 on: MessageSet at offset 4 failed CRC32C check (_BAD_MSG); a record there is" in str(
+        error
+    )
+    assert updater.take_failed() is None and counted == [(LOG.topic, "_BAD_MSG")]
+
+
+def test_a_copy_with_a_damaged_record_rests_and_keeps_what_it_has(logged):
+    log = Log(last=9, open_from=4)
+    broker, updater, clock, counted, task = stuck(log, kind=UpdateKind.STANDBY)
+    broker.events += [DAMAGED, NONSENSE]
+    run(updater, 1)
+    log.open_from = None
+    wait(updater, clock, 100_000)
+    assert updater.take_failed() is None and task.restored == [0, 1, 2, 3]
+    assert broker.paused == {LOG} and broker.positions == {LOG: 4}
+    assert len(said(logged, "partition cannot be read")) == 1 and counted == [(LOG.topic, "_BAD_MSG")]
+    (progress,) = updater.progress()
+    assert progress.remaining == 6
+    updater.remove([task.task_id], SuspendReason.PROMOTED)
+    assert broker.positions == {}
+
+
+@pytest.mark.parametrize("kind", [UpdateKind.ACTIVE, UpdateKind.STANDBY])
+def test_a_changelog_that_may_not_be_read_ends_its_task_at_once(kind):
+    broker, updater, clock, counted, task = stuck(Log(last=9, open_from=0), kind=kind)
+    denied = PartitionUnavailable(LOG, "TOPIC_AUTHORIZATION_FAILED", "Broker: Topic authorization failed")
+    broker.events.append(denied)
+    run(updater, 1)
+    failed, error = updater.take_failed()
+    assert failed is task and isinstance(error, AccessDeniedError)
+    assert f"changelog {LOG} may not be read" in str(error) and f"grant READ on topic {LOG.topic}" in str(error)
+    assert counted == [(LOG.topic, "TOPIC_AUTHORIZATION_FAILED")] and broker.positions == {}
+    broker.events.append(denied)  # of a partition that is nobody's any more
+    run(updater, 1)
+
+
+def test_a_copy_that_cannot_be_read_is_said_and_goes_on(logged):
+    log = Log(last=9, open_from=4)
+    broker, updater, clock, counted, task = stuck(log, kind=UpdateKind.STANDBY)
+    for _ in range(100):
+        broker.events.append(LEADERLESS)
+        wait(updater, clock, 1000)
+    assert updater.take_failed() is None and len(said(logged, "partition cannot be read")) == 1
+    log.open_from = None
+    run(updater)
+    assert task.restored == list(range(10))
+
+
+def test_a_broker_that_gives_nothing_and_says_nothing_is_named_too():
+    broker, updater, clock, counted, task = stuck(Log(last=9, open_from=4))
+    broker.logs[LOG] = Log(last=9)
+    broker.paused.add(LOG)  # as if
+    wait(updater, clock, 70_000)
+    _, error = updater.take_failed()
+    assert "gives no records, and no transaction is open; check the broker" in str(error)
+    assert counted == [(LOG.topic, "no records")]
+
+
+def test_a_broker_that_is_away_for_a_minute_is_endured(logged):
+    broker, updater, clock, counted, task = stuck(Log(last=9, open_from=4), timeout_ms=300_000)
+    broker.is_away = True
+    for _ in range(60):
+        broker.events.append(ClientTrouble("_ALL_BROKERS_DOWN", "1/1 brokers are down"))
+        wait(updater, clock, 1000)
+    broker.is_away, broker.logs[LOG].open_from = False, None
+    run(updater)
+    assert updater.take_restored() == [task] and updater.take_failed() is None
+    assert len(said(logged, "consumer trouble")) == 1 and counted == [(LOG.topic, "broker away")]
 
 
 # copies

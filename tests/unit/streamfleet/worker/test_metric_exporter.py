@@ -39,6 +39,7 @@ def busy(streams):
     counts.commit_latency.observe(0.03)
     counts.commit_latency.observe(99)
     streams.metrics().record_dropped("join", "null key")
+    streams.metrics().record_read_stall("words", "_BAD_MSG")
 
 
 def test_every_counter_and_gauge_is_shown(app, streams, clock):
