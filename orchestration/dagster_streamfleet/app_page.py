@@ -33,7 +33,7 @@ def _counted(number: int, one: str, more: str) -> str:
 
 
 def verb_links(app: AppDetail, location: str) -> list[tuple[str, str]]:
-    """Titles and addresses. Reset is not filled in completely, on purpose: its confirmation is typed by a person."""
+    """Titles and addresses. Reset and retire are not filled in completely, on purpose: a person types the confirmation."""
     one = {"app": app.name}
     verbs: list[tuple[str, str, dict[str, object]]] = [
         ("Scale", "scale", {"items": [{**one, "slots": app.slots}]}),
@@ -42,6 +42,7 @@ def verb_links(app: AppDetail, location: str) -> list[tuple[str, str]]:
         ("Stop", "stop", {**one}),
         ("Upgrade", "upgrade", {**one}),
         ("Reset", "reset", {**one}),
+        ("Retire", "retire", {**one}),
     ]
     verbs += [(f"Bootstrap {name}", "bootstrap", {**one, "name": name}) for name in app.bootstraps]
     return [(title, launchpad(location, job, config)) for title, job, config in verbs]

@@ -33,7 +33,7 @@ from dagster import (
 from dagster._core.errors import DagsterPipesExecutionError
 from pydantic import Field
 
-from dagster_streamfleet.child_job import Engine, audit_report, command
+from dagster_streamfleet.child_job import Engine, audit_input, audit_report, command
 from dagster_streamfleet.resource import StreamfleetResource
 from dagster_streamfleet.translator import APP_TAG, FleetTranslator, tag_value
 from streamfleet_platform.views import AuditRunView, FindingView
@@ -65,7 +65,7 @@ def state_audit(
     app = context.partition_key
     with streamfleet.client() as client, tempfile.TemporaryDirectory(prefix="streamfleet-audit-") as directory:
         where = Path(directory)
-        spec = {**client.audit_spec(app), "output_dir": str(where / "result")}
+        spec = audit_input(client.audit_spec(app), f"audit-{context.run.run_id}", where / "result")
         try:
             pipes.run(context=context, command=list(command("audit", where, spec, config.engine)))
         except DagsterPipesExecutionError as error:

@@ -21,6 +21,11 @@ def command(job: Literal["audit", "bootstrap"], directory: Path, spec: Mapping[s
     return [sys.executable, "-m", "streamfleet_jobs", job, "--spec", str(path), "--engine", engine]
 
 
+def audit_input(spec: Mapping[str, Any], run: str, results: Path) -> dict[str, Any]:
+    """The server's spec, with what only who runs the job knows: a name for the run, and where its results go."""
+    return {"run_id": run, **spec, "output": str(results)}
+
+
 def audit_report(directory: Path) -> dict[str, Any] | None:
     """What an audit left behind; None: it has no result."""
     result, page = directory / "result.json", directory / "report.html"

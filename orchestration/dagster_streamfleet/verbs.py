@@ -75,6 +75,14 @@ class ResetConfig(AppConfig):
     input_topics: Literal["earliest", "latest"] = "earliest"
 
 
+class RetireConfig(AppConfig):
+    wait_seconds: int = Field(0, description="0: do not wait; it is over when the undo window is, after days")
+    confirm: str = Field(description="the app's name, typed by who wants it gone for good")
+    undo_window_seconds: int | None = Field(
+        None, description="how long its state is kept; empty: as the definition says"
+    )
+
+
 @op
 def scale(context: OpExecutionContext, streamfleet: StreamfleetResource, config: ScaleConfig) -> None:
     def post(client: FleetClient, item: ScaleItem) -> OperationView:
@@ -116,9 +124,7 @@ def upgrade(context: OpExecutionContext, streamfleet: StreamfleetResource, confi
 
 @op
 def reset(context: OpExecutionContext, streamfleet: StreamfleetResource, config: ResetConfig) -> None:
-    """Refused here already if the confirmation is not the app's name; the server asks for it as well."""
-    if config.confirm != config.app:
-        raise Failure(f"not reset: confirm is not the name of the app, {config.app}", allow_retries=False)
+    _check_confirmed(context, config)
 
     def post(client: FleetClient, one: AppItem) -> OperationView:
         preview = config.preview
@@ -137,7 +143,33 @@ def reset(context: OpExecutionContext, streamfleet: StreamfleetResource, config:
     _one(context, streamfleet, config, post)
 
 
-_VERBS: tuple[OpDefinition, ...] = (scale, probe, start, stop, upgrade, reset)
+@op
+def retire(context: OpExecutionContext, streamfleet: StreamfleetResource, config: RetireConfig) -> None:
+    """What it will delete is logged before it is asked for. Until its undo window is over it can be called off."""
+    _check_confirmed(context, config)
+
+    def post(client: FleetClient, one: AppItem) -> OperationView:
+        there = client.reset_preview(one.app)
+        for what, names in (("topics", there.topics), ("stores", there.stores), ("offsets of", sorted(there.offsets))):
+            context.log.info("retire of %s, deleted at its end: %s %s", one.app, what, ", ".join(names) or "none")
+        return client.retire(
+            one.app,
+            confirm=config.confirm,
+            undo_window_seconds=config.undo_window_seconds,
+            intent_id=_intent(context, one),
+        )
+
+    _one(context, streamfleet, config, post)
+
+
+def _check_confirmed(context: OpExecutionContext, config: ResetConfig | RetireConfig) -> None:
+    """Refused here already; the server asks for it as well."""
+    if config.confirm != config.app:
+        verb = context.op.name
+        raise Failure(f"no {verb}: confirm is not the name of the app, {config.app}", allow_retries=False)
+
+
+_VERBS: tuple[OpDefinition, ...] = (scale, probe, start, stop, upgrade, reset, retire)
 
 
 def verb_jobs() -> list[JobDefinition]:

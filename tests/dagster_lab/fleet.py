@@ -36,11 +36,15 @@ def until(condition: Callable[[], T | None], what: str, seconds: float = 60.0) -
 
 
 class Fleet:
-    """Made with the apps it should have; `apply()` makes them run."""
+    """Made with the apps it should have; `apply()` makes them run. `audited`: the schedule of the one that has one."""
 
-    def __init__(self, directory: Path, bootstrap_servers: str, apps: Sequence[str]) -> None:
+    def __init__(
+        self, directory: Path, bootstrap_servers: str, apps: Sequence[str], audited: str = "0 3 * * *"
+    ) -> None:
         self.bootstrap_servers = bootstrap_servers
         self.apps = tuple(apps)
+        self.lake = directory / "lake"
+        self._words = {"BOOTSTRAP": bootstrap_servers, "AUDITED": audited, "LAKE": str(self.lake)}
         self.source, self.data = directory / "source", directory / "data"
         # what commands keep for the person at the terminal must not be that of whoever runs the tests
         self._environment = {**os.environ, "HOME": str(directory), "XDG_CONFIG_HOME": str(directory / "config")}
@@ -53,8 +57,11 @@ class Fleet:
         for definition in (self.source / "apps").glob("*.yaml"):
             if definition.stem not in self.apps:
                 definition.unlink()
-        fleet = self.source / "fleet.yaml"
-        fleet.write_text(fleet.read_text("utf-8").replace("BOOTSTRAP", self.bootstrap_servers), "utf-8")
+        for definition in self.source.rglob("*.yaml"):
+            text = definition.read_text("utf-8")
+            for word, meant in self._words.items():
+                text = text.replace(word, meant)
+            definition.write_text(text, "utf-8")
         self._git("init", "--quiet", "--initial-branch", "main")
         self.commit("the fleet")
 

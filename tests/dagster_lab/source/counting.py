@@ -42,6 +42,10 @@ def careful() -> sf.Topology:
     return counting("careful")
 
 
+def landed() -> sf.Topology:
+    return counting("landed")
+
+
 def leader() -> sf.Topology:
     return counting("leader")
 

@@ -7,7 +7,7 @@ from tests.dagster_lab.load import Load
 
 from examples.demo.dagster_up import Dagster
 
-APPS = ("again", "busy", "careful", "warm")
+APPS = ("again", "busy", "careful", "landed", "warm")
 BUSY_AT_FIRST, BUSY_RAISED, WARM = 20, 110, 400
 """Records per second. One slot of the busy app does fewer than a hundred, and is left alone up to 95 % of that."""
 

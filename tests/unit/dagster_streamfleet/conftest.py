@@ -45,9 +45,13 @@ class Server:
 
     def __init__(self, tmp_path):
         self.fleet = FakeFleet()
-        tokens = TokenFile(tmp_path / "tokens.yaml")
-        self._token = tokens.create("dagster", "operator", "all")
-        self.wire = Watched(AppTransport(create_app(self.fleet, tokens)))
+        self._tokens = TokenFile(tmp_path / "tokens.yaml")
+        self._token = self._tokens.create("dagster", "operator", "all")
+        self.wire = Watched(AppTransport(create_app(self.fleet, self._tokens)))
+
+    def act_for(self, team):
+        """With a token that names it: who may end its apps."""
+        self._token = self._tokens.create(f"dagster-{team}", "operator", (team,))
 
     @contextmanager
     def client(self):

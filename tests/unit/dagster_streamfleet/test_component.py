@@ -61,6 +61,7 @@ def test_the_control_location_has_the_verbs_and_sensors_and_no_asset_of_an_app(s
         "scale",
         "probe",
         "reset",
+        "retire",
         "upgrade",
         "start",
         "stop",

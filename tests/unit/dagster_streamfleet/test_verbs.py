@@ -23,7 +23,7 @@ def failure(result, op):
 
 
 def test_every_verb_of_the_issue_is_a_job_of_one_op_with_its_name():
-    assert set(JOBS) == {"scale", "probe", "start", "stop", "upgrade", "reset"}
+    assert set(JOBS) == {"scale", "probe", "start", "stop", "upgrade", "reset", "retire"}
     for name, job in JOBS.items():
         assert [node.name for node in job.nodes] == [name]
 
@@ -91,6 +91,28 @@ def test_a_server_that_is_away_fails_the_run_and_dagster_does_not_repeat_it(serv
     assert not any(event.is_step_restarted for event in result.all_events)
 
 
-def test_a_reset_cannot_be_launched_before_somebody_types_its_confirmation():
+@pytest.mark.parametrize("verb", ["reset", "retire"])
+def test_what_cannot_be_undone_cannot_be_launched_before_somebody_types_its_confirmation(server, instance, verb):
     with pytest.raises(dg.DagsterInvalidConfigError):
-        dg.validate_run_config(JOBS["reset"], {"ops": {"reset": {"config": {"app": "orders"}}}})
+        dg.validate_run_config(JOBS[verb], {"ops": {verb: {"config": {"app": "orders"}}}})
+    assert "confirm is not the name" in failure(run(server, instance, verb, app="orders", confirm="order"), verb)
+    assert server.wire.posts == []
+
+
+@pytest.mark.parametrize(("given", "window"), [({}, None), ({"undo_window_seconds": 0}, 0)])
+def test_a_retire_that_was_confirmed_is_posted_once_and_tells_what_it_will_delete(
+    server, instance, capsys, given, window
+):
+    server.act_for(server.fleet.owner_of("orders"))
+    result = run(server, instance, "retire", app="orders", confirm="orders", **given)
+    assert result.success
+    (operation,) = server.fleet.operations_by_id.values()
+    assert (operation.kind, operation.params["undo_window_seconds"]) == ("retire", window)
+    assert operation.intent_id == f"dagster-{result.run_id}-retire-orders"
+    assert "retire of orders, deleted at its end: topics c-changelog" in capsys.readouterr().err
+
+
+def test_a_token_for_all_teams_ends_no_app(server, instance):
+    result = run(server, instance, "retire", app="orders", confirm="orders")
+    assert "may not retire apps of" in failure(result, "retire")
+    assert not server.fleet.operations_by_id
