@@ -144,10 +144,38 @@ def test_a_deleted_group_is_not_found(broker, member):
     gone.member_id = ""
 
 
-def test_metadata_and_partitions_are_checked_but_ownership_is_not(member):
+@pytest.mark.parametrize("is_transactional", [False, True])
+def test_a_group_that_is_not_there_is_founded_by_a_commit_without_generation(member, transaction, is_transactional):
+    nobody = member()
+    assert (nobody.generation, nobody.member_id) == (-1, "")
+    assert (transaction(nobody).commit_offset(5) if is_transactional else nobody.commit(5)) is OK
+    stable = wait_for(lambda: (got := nobody.committed())[0] is OK and got[1], "the offset")
+    assert stable.offset == 5
+
+
+def test_a_group_that_is_not_there_knows_no_generation(member, transaction):
+    nobody, anything = member(), {"generation_id": 3, "member_id": "somebody"}
+    assert nobody.commit(**anything) is ErrorCode.GROUP_ID_NOT_FOUND
+    assert transaction(nobody).commit_offset(**anything) is ErrorCode.ILLEGAL_GENERATION
+
+
+def test_a_commit_beside_an_open_transaction_wins_over_the_transactions_offset(member, transaction):
+    alone = member()
+    make_stable(alone)
+    txn = transaction(alone)
+    assert txn.add_offset(12) is OK
+    assert alone.commit(20) is OK
+    assert txn.end(commit=True) is OK
+    stable = wait_for(lambda: (got := alone.committed())[0] is OK and got[1], "the offset")
+    assert stable.offset == 20
+
+
+def test_metadata_and_partitions_are_checked_but_ownership_and_sign_are_not(member, transaction):
     alone = member()
     make_stable(alone)
     assert alone.commit(partition=3) is OK  # partition 0 is the assigned one
+    assert alone.commit(-5) is OK
+    assert transaction(alone).commit_offset(-5) is OK
     assert alone.commit(meta="x" * 4096) is OK
     assert alone.commit(meta="x" * 4097) is ErrorCode.OFFSET_METADATA_TOO_LARGE
     assert alone.commit(partition=77) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
