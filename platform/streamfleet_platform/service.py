@@ -23,6 +23,14 @@ class Door:
     token: str | None
 
 
+class Limits(Protocol):
+    """What a caller may change who does not act for the whole fleet. Asked about the very plan that is applied."""
+
+    def check(self, change: views.AppChange, owner: str | None) -> None:
+        """ForbiddenError, unless the caller may. `owner` is whose the app is now; None: there is none yet."""
+        ...
+
+
 class FleetService(Protocol):
     """One fleet. Whatever is refused comes as a FleetError."""
 
@@ -54,7 +62,11 @@ class FleetService(Protocol):
 
     def plan(self, source: views.SourceRequest) -> views.PlanView: ...
 
-    def apply(self, request: views.ApplyRequest, *, actor: str, intent_id: str) -> views.ApplyResult: ...
+    def apply(
+        self, request: views.ApplyRequest, *, actor: str, intent_id: str, limits: Limits | None = None
+    ) -> views.ApplyResult:
+        """With limits the fleet's own settings stay as they are. ForbiddenError: nothing was changed."""
+        ...
 
     def start_operation(
         self, kind: OperationKind, app: str, params: dict[str, object], *, actor: str, intent_id: str

@@ -3,6 +3,7 @@
 # no `from __future__ import annotations`: FastAPI reads the annotations of the functions made here
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header
@@ -12,7 +13,7 @@ from streamfleet_platform.api.access import Action, Principal
 from streamfleet_platform.api.commands import Command, Fleet, body_schema, command
 from streamfleet_platform.api.looking import AppName, RunId
 from streamfleet_platform.api.versions import check_match
-from streamfleet_platform.errors import ConfirmationError, ForbiddenError, InvalidRequestError, NotFoundError
+from streamfleet_platform.errors import ConfirmationError, ForbiddenError, InvalidRequestError
 from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.service import FleetService
 
@@ -43,24 +44,22 @@ def plan(
 def apply(
     call: Annotated[Command[views.ApplyRequest], Depends(command(views.ApplyRequest, Action.APPLY))], service: Fleet
 ) -> views.ApplyResult:
-    if not call.principal.reaches_all:
-        _check_owners(call.principal, call.body, service)
-    return call.once(lambda: service.apply(call.body, actor=call.actor, intent_id=call.intent_id))
+    limits = None if call.principal.reaches_all else OwnApps(call.principal)
+    return call.once(lambda: service.apply(call.body, actor=call.actor, intent_id=call.intent_id, limits=limits))
 
 
-def _check_owners(principal: Principal, request: views.ApplyRequest, service: FleetService) -> None:
-    """Everything that would change is its teams', before and after: an app cannot be taken over by declaring another owner."""
-    planned = service.plan(views.SourceRequest(ref=request.ref))
-    for change in planned.changes:
-        if change.action in ("none", "absent") or (request.apps and change.app not in request.apps):
-            continue
+@dataclass(frozen=True)
+class OwnApps:
+    """Everything that would change is the caller's, before and after: an app cannot be taken over by declaring another owner."""
+
+    principal: Principal
+
+    def check(self, change: views.AppChange, owner: str | None) -> None:
         if change.owner is None:
             raise ForbiddenError(f"nobody is said to own {change.app}", hint="ask an admin of the fleet to apply it")
-        principal.check(Action.APPLY, change.owner)
-        try:
-            principal.check(Action.APPLY, service.owner_of(change.app))
-        except NotFoundError:
-            continue
+        for team in (change.owner, owner):
+            if team is not None:
+                self.principal.check(Action.APPLY, team)
 
 
 def _verb(kind: OperationKind, body: type[views.Request]) -> Callable[..., views.OperationView]:

@@ -4,13 +4,13 @@ retire.py, and by deploy.py where a first start is called off. Output topics sta
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 
 from streamfleet_platform.operations.bootstrap_runs import delete_bootstrap_files
+from streamfleet_platform.operations.code_directories import delete_unused
 from streamfleet_platform.operations.reset import delete_offsets, fence_from_all, wait_for_empty_group
 from streamfleet_platform.operations.slots import drain_slot, remove_slot, stop_slot
-from streamfleet_platform.operations.steps import Act, Final, PlannedStep, per_slot
+from streamfleet_platform.operations.steps import Act, Final, Outcome, PlannedStep, Waiting, per_slot
 from streamfleet_platform.operations.topics import delete_topics
 from streamfleet_platform.operations.work import Work
 from streamfleet_platform.registry import apps
@@ -33,14 +33,16 @@ def removal_steps(slots: Sequence[int]) -> list[PlannedStep]:
     ]
 
 
-def forget_app(work: Work) -> Final:
+def forget_app(work: Work) -> Outcome:
     """Code that no revision of another app names, then its rows. Its events and operations stay."""
     name = work.app.name
-    with work.world.database.read() as session:
-        used = apps.code_ids(session, but_of=name)
-    for directory in work.world.code.glob("sha256-*"):
-        if directory.name not in used:
-            shutil.rmtree(directory, ignore_errors=True)
+
+    def used() -> set[str]:
+        with work.world.database.read() as session:
+            return apps.code_ids(session, but_of=name)
+
+    if not delete_unused(work.world.code, used):
+        return Waiting("definitions are being applied, which may need its code")
     return Final("forgotten", write=lambda session: apps.drop_app(session, name))
 
 

@@ -11,15 +11,20 @@ from sqlalchemy.orm import Session
 
 from streamfleet_platform.definitions.fleet import App as DeclaredApp
 from streamfleet_platform.definitions.yaml_nodes import plain
-from streamfleet_platform.errors import ConflictError
+from streamfleet_platform.errors import ConflictError, ForbiddenError
 from streamfleet_platform.model.operation import OperationKind, OperationState
 from streamfleet_platform.model.phase import Phase
 from streamfleet_platform.reconcile.decisions import reset_intent
+from streamfleet_platform.reconcile.fleet_state import definition_of
 from streamfleet_platform.reconcile.planner import Planned
 from streamfleet_platform.registry import apps, history, journal
 from streamfleet_platform.registry.tables import App, Operation, Revision
 from streamfleet_platform.scaling.budget import over_budget
+from streamfleet_platform.service import Limits
 from streamfleet_platform.views import AppChange
+
+TAKEN = ("create", "upgrade", "update", "reset")
+"""What a change does that is written down."""
 
 
 class Applying:
@@ -33,12 +38,17 @@ class Applying:
         intent_id: str,
         clock: Callable[[], datetime],
         accept_lost_state: Collection[str] = (),
+        limits: Limits | None = None,
+        takes_fleet: bool = True,
     ) -> None:
+        """`takes_fleet`: the fleet's own settings come into force too, for all apps; not by who may only change some of them."""
         self._planned = planned
         self._actor = actor
         self._intent_id = intent_id
         self._clock = clock
         self._accepted = frozenset(accept_lost_state)
+        self._limits = limits
+        self._takes_fleet = takes_fleet and limits is None
 
     def write(self, session: Session) -> tuple[list[AppChange], list[Operation]]:
         """The changes as they were taken, with what stopped the others, and the operations that were begun."""
@@ -50,14 +60,18 @@ class Applying:
             taken.append(told)
             if operation is not None:
                 begun.append(operation)
-        self._fleet(session)
+        if self._takes_fleet:
+            self._fleet(session)
+        else:
+            self._flows(session, {told.app for told in taken if told.blocked is None and told.action in TAKEN})
         return taken, begun
 
     def _one(self, session: Session, change: AppChange) -> tuple[AppChange, Operation | None]:
-        if change.action == "none":
+        if change.action == "none" and self._is_theirs(session, change):
             self._withdraw_reset(session, change.app)
-        if change.action in ("none", "absent"):
+        if change.action not in TAKEN:
             return change, None
+        self._check_limits(session, change)
         if change.blocked is not None and not self._is_accepted(change):
             return change, None
         revision = self._planned.revisions[change.app]
@@ -69,6 +83,32 @@ class Applying:
         except ConflictError as error:
             return change.model_copy(update={"blocked": str(error)}), None
         return change.model_copy(update={"blocked": None}), operation
+
+    def _check_limits(self, session: Session, change: AppChange) -> None:
+        """Of the plan that is written, in the transaction that writes it: what was shown before may have been another one."""
+        if self._limits is not None:
+            row = session.get(App, change.app)
+            self._limits.check(change, None if row is None else row.owner)
+        if not self._takes_fleet and change.app in self._planned.revisions:
+            self._check_cluster(session, change.app)
+
+    def _is_theirs(self, session: Session, change: AppChange) -> bool:
+        try:
+            self._check_limits(session, change)
+        except ForbiddenError:
+            return False
+        return True
+
+    def _check_cluster(self, session: Session, app: str) -> None:
+        """Whoever names a branch could name a cluster of their own by it."""
+        assert self._planned.fleet is not None
+        name = self._planned.fleet.apps[app].spec.cluster
+        accepted = definition_of(apps.fleet_state(session))
+        if accepted is None or accepted.spec.clusters.get(name) != self._planned.fleet.definition.spec.clusters[name]:
+            raise ForbiddenError(
+                f"app {app} wants cluster {name} as the fleet does not have it",
+                hint="who may change the fleet applies its fleet.yaml first, as a whole",
+            )
 
     def _is_accepted(self, change: AppChange) -> bool:
         return change.can_accept and change.app in self._accepted
@@ -123,6 +163,16 @@ class Applying:
     def _begin(self, session: Session, kind: OperationKind, app: str, params: dict[str, Any]) -> Operation:
         intent = f"{self._intent_id}:{app}"
         return journal.begin(session, new_operation(kind, app, params, self._actor, intent, self._clock()))
+
+    def _flows(self, session: Session, taken: Collection[str]) -> None:
+        """What these apps read is theirs to say; the rest of the fleet is as it was."""
+        assert self._planned.fleet is not None
+        row = apps.fleet_state(session)
+        found = [[flow.upstream, flow.downstream, flow.topic] for flow in self._planned.fleet.lineage.flows]
+        flows = [flow for flow in row.flows if flow[1] not in taken] + [flow for flow in found if flow[1] in taken]
+        if sorted(flows) != sorted(row.flows):
+            row.flows, row.version = flows, row.version + 1
+            session.add(row)
 
     def _fleet(self, session: Session) -> None:
         fleet = self._planned.fleet

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -19,6 +20,7 @@ from streamfleet_platform.errors import (
     Problem,
 )
 from streamfleet_platform.model.operation import OperationKind, OperationState
+from streamfleet_platform.operations.code_directories import being_recorded
 from streamfleet_platform.operations.work import Revisions
 from streamfleet_platform.reconcile.applying import Applying, new_operation
 from streamfleet_platform.reconcile.planner import Planned, Planner
@@ -27,6 +29,7 @@ from streamfleet_platform.registry.database import Database
 from streamfleet_platform.registry.tables import App, Operation
 from streamfleet_platform.server.looking import operation_view
 from streamfleet_platform.server.resetting import Resetting
+from streamfleet_platform.service import Limits
 
 log = structlog.get_logger(__name__)
 
@@ -44,33 +47,52 @@ class Changing:
         revisions: Revisions,
         resetting: Resetting,
         clock: Callable[[], datetime],
+        *,
+        code: Path,
     ) -> None:
+        """`code` is where revisions' code is exported to."""
         self._database = database
+        self._code = code
         self._planner = planner
         self._revisions = revisions
         self._resetting = resetting
         self._clock = clock
 
     def plan(self, ref: str | None) -> views.PlanView:
-        return self._planner.plan(ref).view
+        with being_recorded(self._code):
+            return self._planner.plan(ref).view
 
-    def apply(self, request: views.ApplyRequest, *, actor: str, intent_id: str) -> views.ApplyResult:
+    def apply(
+        self, request: views.ApplyRequest, *, actor: str, intent_id: str, limits: Limits | None = None
+    ) -> views.ApplyResult:
+        return self._apply(request, actor=actor, intent_id=intent_id, limits=limits, takes_fleet=limits is None)
+
+    def _apply(
+        self, request: views.ApplyRequest, *, actor: str, intent_id: str, limits: Limits | None, takes_fleet: bool
+    ) -> views.ApplyResult:
         asked = "apply " + request.model_dump_json()
         with self._database.read() as session:
             first = history.answer_of(session, intent_id, asked)
         if first is not None:
             return views.ApplyResult.model_validate_json(first)
-        planned = self._planner.plan(request.ref, only=frozenset(request.apps) or None)
-        self._refuse_problems(planned)
-        self._refuse_unknown(planned, request)
-        applying = Applying(
-            planned,
-            actor=actor,
-            intent_id=intent_id,
-            clock=self._clock,
-            accept_lost_state=request.accept_lost_state,
-        )
+        with being_recorded(self._code):
+            planned = self._planner.plan(request.ref, only=frozenset(request.apps) or None)
+            self._refuse_problems(planned, tells_fleet=takes_fleet)
+            self._refuse_unknown(planned, request)
+            applying = Applying(
+                planned,
+                actor=actor,
+                intent_id=intent_id,
+                clock=self._clock,
+                accept_lost_state=request.accept_lost_state,
+                limits=limits,
+                takes_fleet=takes_fleet,
+            )
+            return self._recorded(applying, planned, asked, actor=actor, intent_id=intent_id)
 
+    def _recorded(
+        self, applying: Applying, planned: Planned, asked: str, *, actor: str, intent_id: str
+    ) -> views.ApplyResult:
         def change(session: Session) -> views.ApplyResult:
             again = history.answer_of(session, intent_id, asked)
             if again is not None:
@@ -85,7 +107,7 @@ class Changing:
 
         return self._database.write(change)
 
-    def _refuse_problems(self, planned: Planned) -> None:
+    def _refuse_problems(self, planned: Planned, *, tells_fleet: bool) -> None:
         """Invalid definitions change nothing; they are told wherever the fleet is looked at."""
         if not planned.view.problems:
             return
@@ -97,7 +119,8 @@ class Changing:
             row.version += 1
             session.add(row)
 
-        self._database.write(change)
+        if tells_fleet:
+            self._database.write(change)
         raise InvalidDefinitionError([Problem(Place(*_place(text)), _fact(text)) for text in problems])
 
     def _refuse_unknown(self, planned: Planned, request: views.ApplyRequest) -> None:
@@ -169,7 +192,8 @@ class Changing:
         with self._database.read() as session:
             apps.get_app(session, app)
         request = views.ApplyRequest(ref=params.get("ref"), apps=(app,), accept_lost_state=accepted)
-        result = self.apply(request, actor=actor, intent_id=f"{intent_id}:upgrade")
+        intent = f"{intent_id}:upgrade"
+        result = self._apply(request, actor=actor, intent_id=intent, limits=None, takes_fleet=False)  # of one app
         change = result.plan.changes[0]
         if change.blocked is not None:
             raise ConflictError(f"app {app}: {change.blocked}")

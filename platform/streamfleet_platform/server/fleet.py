@@ -21,7 +21,7 @@ from streamfleet_platform.server.bootstrapping import Bootstrapping
 from streamfleet_platform.server.changing import Changing
 from streamfleet_platform.server.looking import Looking
 from streamfleet_platform.server.resetting import Resetting
-from streamfleet_platform.service import Door
+from streamfleet_platform.service import Door, Limits
 
 
 class Fleet:
@@ -49,7 +49,9 @@ class Fleet:
         self._links = dict(links or {})
         self._looking = Looking(world.database, world.revisions)
         self._resetting = Resetting(world.database, world.revisions, world.cluster_of)
-        self._changing = Changing(world.database, planner, world.revisions, self._resetting, world.clock)
+        self._changing = Changing(
+            world.database, planner, world.revisions, self._resetting, world.clock, code=world.code
+        )
         self._auditing = Auditing(world.database, world.revisions, world.clock)
         self._bootstrapping = Bootstrapping(
             world.database, world.revisions, world.cluster_of, world.clock, runs=runs, snapshots=snapshots
@@ -147,9 +149,11 @@ class Fleet:
     def plan(self, source: views.SourceRequest) -> views.PlanView:
         return self._changing.plan(source.ref)
 
-    def apply(self, request: views.ApplyRequest, *, actor: str, intent_id: str) -> views.ApplyResult:
+    def apply(
+        self, request: views.ApplyRequest, *, actor: str, intent_id: str, limits: Limits | None = None
+    ) -> views.ApplyResult:
         self._check_leads()
-        result = self._changing.apply(request, actor=actor, intent_id=intent_id)
+        result = self._changing.apply(request, actor=actor, intent_id=intent_id, limits=limits)
         self._wake()
         return result
 

@@ -11,7 +11,7 @@ from streamfleet_platform import views
 from streamfleet_platform.errors import ConflictError, InvalidRequestError, NotFoundError, StaleError
 from streamfleet_platform.model.operation import OperationKind, OperationState, StepState
 from streamfleet_platform.model.phase import Phase
-from streamfleet_platform.service import Door
+from streamfleet_platform.service import Door, Limits
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 OWNERS = {"orders": "payments", "clicks": "web"}
@@ -131,15 +131,20 @@ class FakeFleet:
     def plan(self, source: views.SourceRequest) -> views.PlanView:
         return views.PlanView(revision="sha256-22", changes=self.planned)
 
-    def apply(self, request: views.ApplyRequest, *, actor: str, intent_id: str) -> views.ApplyResult:
+    def apply(
+        self, request: views.ApplyRequest, *, actor: str, intent_id: str, limits: Limits | None = None
+    ) -> views.ApplyResult:
         begun = []
-        for change in self.planned:
-            if change.action != "none" and (not request.apps or change.app in request.apps):
-                kind = OperationKind.DEPLOY if change.action == "create" else OperationKind.UPGRADE
-                if change.app not in self.apps_by_name:
-                    self.apps_by_name[change.app] = app_detail(change.app, change.owner or "?")
-                operation = self._begin(kind, change.app, {"ref": request.ref}, actor, f"{intent_id}:{change.app}")
-                begun.append(ref_of(operation))
+        changes = [c for c in self.planned if c.action != "none" and (not request.apps or c.app in request.apps)]
+        if limits is not None:
+            for change in changes:
+                limits.check(change, OWNERS.get(change.app))
+        for change in changes:
+            kind = OperationKind.DEPLOY if change.action == "create" else OperationKind.UPGRADE
+            if change.app not in self.apps_by_name:
+                self.apps_by_name[change.app] = app_detail(change.app, change.owner or "?")
+            operation = self._begin(kind, change.app, {"ref": request.ref}, actor, f"{intent_id}:{change.app}")
+            begun.append(ref_of(operation))
         return views.ApplyResult(plan=self.plan(request), operations=tuple(begun))
 
     def start_operation(
