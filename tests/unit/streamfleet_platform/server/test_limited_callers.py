@@ -1,4 +1,4 @@
-"""What callers may change who act for some teams: held by what is written, not by what was shown before."""
+"""What callers may change who act for some teams, and whose word counts: held by what is written, not by what was shown before."""
 
 import pytest
 from tests.unit.streamfleet_platform.simulated_world import Lab
@@ -6,7 +6,7 @@ from tests.unit.streamfleet_platform.simulated_world import Lab
 from streamfleet_platform import views
 from streamfleet_platform.api.access import Principal, Role
 from streamfleet_platform.api.operating import OwnApps
-from streamfleet_platform.errors import ForbiddenError, InvalidDefinitionError, NotFoundError
+from streamfleet_platform.errors import ConflictError, ForbiddenError, InvalidDefinitionError, NotFoundError
 from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.reconcile.fleet_state import definition_of
 from streamfleet_platform.registry import apps
@@ -132,6 +132,27 @@ def test_resets_that_others_wait_for_are_not_withdrawn(lab):
     apply(lab, "two")
     apply(lab, intent="b2")
     assert [each.app for each in lab.fleet.decisions().resets] == ["one"]
+
+
+def test_one_approval_is_that_of_another_person(lab):
+    lab.declare(more="protect: {reset: {approvals: 1}}")
+    lab.run(lab.apply(apps=("one",)).operations[0].id)
+    asked = lab.operate(OperationKind.RESET, confirm="one")  # by ann
+    assert asked.state == "asking"
+    with pytest.raises(ConflictError, match="who asked for it cannot approve it too"):
+        lab.fleet.approve(asked.id, actor="ann")
+    assert lab.fleet.approve(asked.id, actor="eve").state == "planned"
+
+
+def test_two_approvals_are_of_two_other_people(lab):
+    lab.declare(more="protect: {reset: {approvals: 2}}")
+    lab.run(lab.apply(apps=("one",)).operations[0].id)
+    asked = lab.operate(OperationKind.RESET, confirm="one")
+    for _ in range(2):
+        assert lab.fleet.approve(asked.id, actor="eve").state == "asking"
+    with pytest.raises(ConflictError):
+        lab.fleet.approve(asked.id, actor="ann")
+    assert lab.fleet.approve(asked.id, actor="max").state == "planned"
 
 
 def test_a_new_app_of_another_team_is_refused_and_leaves_nothing(lab):
