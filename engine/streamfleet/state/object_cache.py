@@ -12,10 +12,17 @@ it saves.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 ENTRY_OVERHEAD_BYTES = 200
 """A guess at what Python adds to a key and a value, so that many small ones count for what they cost."""
+
+
+class Aging(Protocol):
+    """What takes of the memory."""
+
+    def age(self) -> None:
+        """All of it has been taken once more: let go of what was not used for long."""
 
 
 class ObjectMemory:
@@ -24,12 +31,12 @@ class ObjectMemory:
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self._room = max_bytes // 2
-        self._caches: list[ObjectCache] = []
+        self._caches: list[Aging] = []
 
-    def join(self, cache: ObjectCache) -> None:
+    def join(self, cache: Aging) -> None:
         self._caches.append(cache)
 
-    def leave(self, cache: ObjectCache) -> None:
+    def leave(self, cache: Aging) -> None:
         self._caches.remove(cache)
 
     def take(self, size_bytes: int) -> None:

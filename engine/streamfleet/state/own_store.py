@@ -123,6 +123,11 @@ class OwnStore(QueryableStore):
             self._top = self._scans = self._cache = self._make_cache(below, bottom, home)
         self._is_open = True
 
+    def expect_look_back(self, look_back_ms: int) -> None:
+        """Told by an operator that asks with every record for rows of its key that are, at most, so much older than the record.
+        Most stores have nothing to gain by it.
+        """
+
     def current_view(self) -> OwnStore:
         if self._current is None:
             self._current = cast("OwnStore", self._builder.build())

@@ -54,6 +54,10 @@ class Segments(Generic[BufferT]):
             row = next(self.buffer.scan(_SEGMENT.pack(segment + 1), None), None)
         self._first_live = self._first_live_now()
 
+    @property
+    def observed_time(self) -> int:
+        return self._facts.observed_time
+
     def oldest_readable(self, slack_ms: int = 0) -> int:
         """Rows with an earlier time are hidden."""
         return self._facts.observed_time - self._retention_ms + 1 - slack_ms

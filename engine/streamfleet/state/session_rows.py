@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from streamfleet.durations import LONG_MAX
 from streamfleet.state.dirty_buffer import DirtyBuffer, Row
 from streamfleet.state.raw_keys import SESSION_SUFFIX, is_between, pack_time, session_bounds
+from streamfleet.state.recent_rows import RecentRows
 from streamfleet.state.rows_api import SessionRows
 from streamfleet.state.segments import SEGMENT_SIZE, Segments
 from streamfleet.state.window_rows import AFTER_EVERYTHING
@@ -28,6 +29,10 @@ class KeyFirstSessionRows(SessionRows):
     def __init__(self, segments: Segments[DirtyBuffer]) -> None:
         self._segments = segments
         self.buffer = segments.buffer
+        self._recent: RecentRows | None = None
+
+    def remember(self, recent: RecentRows) -> None:
+        self._recent = recent
 
     def get(self, raw: bytes) -> bytes | None:
         end, _ = session_bounds(raw)
@@ -42,10 +47,16 @@ class KeyFirstSessionRows(SessionRows):
         self._put(raw, None, counted=False)
 
     def restore(self, raw: bytes, value: bytes | None) -> None:
+        self._forget_recent()
         self._put(raw, value, counted=False)
 
     def reload(self) -> None:
+        self._forget_recent()
         self._segments.reload()
+
+    def _forget_recent(self) -> None:
+        if self._recent is not None:
+            self._recent.forget()
 
     def raw_key(self, stored: bytes) -> bytes | None:
         raw = stored[SEGMENT_SIZE:]
@@ -57,10 +68,15 @@ class KeyFirstSessionRows(SessionRows):
 
     def find(self, key: bytes, earliest_end: int, latest_start: int, *, reverse: bool) -> Iterator[Row]:
         earliest_end = max(earliest_end, self._segments.oldest_readable())
-        low = key + pack_time(earliest_end)
-        high = key + pack_time(LONG_MAX) + AFTER_EVERYTHING
+        rows = None
+        if self._recent is not None:
+            rows = self._recent.between(key, earliest_end, LONG_MAX, reverse=reverse)
+        if rows is None:
+            low = key + pack_time(earliest_end)
+            high = key + pack_time(LONG_MAX) + AFTER_EVERYTHING
+            rows = self._segments.scan(low, high, earliest_end, LONG_MAX, reverse=reverse)
         length = len(key) + SESSION_SUFFIX
-        for row in self._segments.scan(low, high, earliest_end, LONG_MAX, reverse=reverse):
+        for row in rows:
             if len(row[0]) == length and session_bounds(row[0])[1] <= latest_start:
                 yield row
 
@@ -82,9 +98,14 @@ class KeyFirstSessionRows(SessionRows):
         return iter(ended)
 
     def _put(self, raw: bytes, value: bytes | None, *, counted: bool) -> None:
-        prefix = self._segments.prefix_for_put(session_bounds(raw)[0], counted=counted)
+        (end, _), recent = session_bounds(raw), self._recent
+        if recent is not None and recent.knows_nothing:
+            recent.begin(self._segments.observed_time)
+        prefix = self._segments.prefix_for_put(end, counted=counted)
         if prefix is None:
             return
+        if recent is not None:
+            recent.put(raw, value, end)
         if value is None:
             self._segments.buffer.delete(prefix + raw)
         else:

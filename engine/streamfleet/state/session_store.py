@@ -14,6 +14,7 @@ from streamfleet.state.cached_rows import CachedRows, CachedSessionRows
 from streamfleet.state.memory_window_rows import MemorySessionRows
 from streamfleet.state.own_store import OwnStore, RowIterator
 from streamfleet.state.raw_keys import SESSION_SUFFIX, pack_session, session_bounds
+from streamfleet.state.recent_rows import RecentRows
 from streamfleet.state.rows_api import Rows, SessionRows
 from streamfleet.state.segments import Segments
 from streamfleet.state.session_rows import KeyFirstSessionRows, TimeFirstSessionRows
@@ -29,6 +30,24 @@ class OwnSessionStore(OwnStore, SessionStore[K, V]):
     def __init__(self, builder: SessionStoreBuilder[K, V]) -> None:
         super().__init__(builder, is_timestamped=False)
         self._session = builder
+        self._recent: RecentRows | None = None
+
+    def open_in(self, home: StoreHome) -> None:
+        super().open_in(home)
+        memory = home.context.caches.objects
+        if isinstance(self._bottom, KeyFirstSessionRows) and memory.max_bytes > 0:
+            self._recent = RecentRows(SESSION_SUFFIX, memory)
+
+    def expect_look_back(self, look_back_ms: int) -> None:
+        if self._recent is not None:
+            self._recent.look_back(look_back_ms)
+            self._bottom.remember(self._recent)
+
+    def close(self) -> None:
+        if self._recent is not None:
+            self._recent.close()
+            self._recent = None
+        super().close()
 
     def put(self, session: Windowed[K], value: V | None) -> None:
         raw = self._raw(session)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from streamfleet.durations import LONG_MAX
 from streamfleet.state.dirty_buffer import DirtyBuffer, Row
 from streamfleet.state.raw_keys import WINDOW_SUFFIX, is_between, pack_time, window_start
+from streamfleet.state.recent_rows import RecentRows
 from streamfleet.state.rows_api import WindowRows
 from streamfleet.state.segments import SEGMENT_SIZE, Segments
 
@@ -33,6 +34,10 @@ class KeyFirstWindowRows(WindowRows):
         self._segments = segments
         self.buffer = segments.buffer
         self._retain_duplicates = retain_duplicates
+        self._recent: RecentRows | None = None
+
+    def remember(self, recent: RecentRows) -> None:
+        self._recent = recent
 
     def get(self, raw: bytes) -> bytes | None:
         start = window_start(raw)
@@ -47,10 +52,16 @@ class KeyFirstWindowRows(WindowRows):
         self._put(raw, None, counted=False)
 
     def restore(self, raw: bytes, value: bytes | None) -> None:
+        self._forget_recent()
         self._put(raw, value, counted=False)
 
     def reload(self) -> None:
+        self._forget_recent()
         self._segments.reload()
+
+    def _forget_recent(self) -> None:
+        if self._recent is not None:
+            self._recent.forget()
 
     def raw_key(self, stored: bytes) -> bytes | None:
         raw = stored[SEGMENT_SIZE:]
@@ -62,6 +73,13 @@ class KeyFirstWindowRows(WindowRows):
 
     def fetch(self, key: bytes, time_from: int, time_to: int, *, reverse: bool) -> Iterator[Row]:
         time_from = max(time_from, self._segments.oldest_readable())
+        if self._recent is not None:
+            found = self._recent.between(key, time_from, time_to, reverse=reverse)
+            if found is not None:
+                return found
+        return self._fetch(key, time_from, time_to, reverse=reverse)
+
+    def _fetch(self, key: bytes, time_from: int, time_to: int, *, reverse: bool) -> Iterator[Row]:
         low = key + pack_time(time_from)
         high = key + pack_time(time_to) + AFTER_EVERYTHING
         length = len(key) + WINDOW_SUFFIX
@@ -86,9 +104,14 @@ class KeyFirstWindowRows(WindowRows):
     def _put(self, raw: bytes, value: bytes | None, *, counted: bool) -> None:
         if value is None and self._retain_duplicates:
             return  # there is no single row that this could mean
-        prefix = self._segments.prefix_for_put(window_start(raw), counted=counted)
+        start, recent = window_start(raw), self._recent
+        if recent is not None and recent.knows_nothing:
+            recent.begin(self._segments.observed_time)
+        prefix = self._segments.prefix_for_put(start, counted=counted)
         if prefix is None:
             return
+        if recent is not None:
+            recent.put(raw, value, start)
         if value is None:
             self._segments.buffer.delete(prefix + raw)
         else:

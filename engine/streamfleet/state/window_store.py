@@ -14,6 +14,7 @@ from streamfleet.state.cached_rows import CachedRows, CachedTimeFirstWindowRows,
 from streamfleet.state.memory_window_rows import MemoryWindowRows
 from streamfleet.state.own_store import OwnStore, RowIterator
 from streamfleet.state.raw_keys import MAX_SEQUENCE, WINDOW_SUFFIX, pack_window, window_start
+from streamfleet.state.recent_rows import RecentRows
 from streamfleet.state.rows_api import Rows, WindowRows
 from streamfleet.state.segments import Segments
 from streamfleet.state.store_home import RowsHome, StoreHome
@@ -32,6 +33,24 @@ class OwnWindowStore(OwnStore, WindowStore[K, V]):
         self._retain_duplicates = builder.retain_duplicates
         self._facts: Any = None
         self._last_stored_sequence = 0
+        self._recent: RecentRows | None = None
+
+    def open_in(self, home: StoreHome) -> None:
+        super().open_in(home)
+        memory = home.context.caches.objects
+        if isinstance(self._bottom, KeyFirstWindowRows) and memory.max_bytes > 0:
+            self._recent = RecentRows(WINDOW_SUFFIX, memory)
+
+    def expect_look_back(self, look_back_ms: int) -> None:
+        if self._recent is not None:
+            self._recent.look_back(look_back_ms)
+            self._bottom.remember(self._recent)
+
+    def close(self) -> None:
+        if self._recent is not None:
+            self._recent.close()
+            self._recent = None
+        super().close()
 
     def put(self, key: K, value: V | None, window_start: int) -> None:
         codec = self._codec

@@ -15,6 +15,7 @@ from streamfleet.dsl.operators.table_view import (
     SessionStoreGetter,
     TableOperator,
     TableView,
+    expect_look_back,
     internal,
 )
 from streamfleet.dsl.operators.window_close import CloseTimer
@@ -89,6 +90,7 @@ class _SessionAggregate(AnyProcessor):
         self._internal = internal(context)
         self._stream_time = NO_TIMESTAMP
         self._store = context.get_state_store(self._store_name)
+        expect_look_back(self._store, self._gap_ms)
         cached_store = None if self._emits_on_close else self._store
         self._forwarder = SessionForwarder(context, cached_store, send_old_values=self._send_old_values)
         self._timer = CloseTimer(self._internal, self._store_name) if self._emits_on_close else None

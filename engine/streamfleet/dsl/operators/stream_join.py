@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from streamfleet.dsl.operators.table_view import AnyProcessor, internal
+from streamfleet.dsl.operators.table_view import AnyProcessor, expect_look_back, internal
 from streamfleet.dsl.windows import JoinWindows
 from streamfleet.durations import LONG_MAX
 from streamfleet.processor.api import InternalProcessorContext, ProcessorContext
@@ -137,6 +137,7 @@ class _StreamJoin(AnyProcessor):
     def init(self, context: ProcessorContext[Any, Any]) -> None:
         self.context = context
         self._others = context.get_state_store(self._other_store)
+        expect_look_back(self._others, self._look_back_ms + self._look_ahead_ms)
         waiting = self._join.waiting
         self._waiting = None if waiting is None else _Waiting(context.get_state_store(waiting))
         inside = internal(context)
@@ -231,11 +232,12 @@ class _SelfJoin(AnyProcessor):
         self._windows = windows
         self._joiner = joiner
         self._store_name = store
-        self._stream_time = NO_TIMESTAMP
 
     def init(self, context: ProcessorContext[Any, Any]) -> None:
         self.context = context
+        self._stream_time = NO_TIMESTAMP
         self._store = context.get_state_store(self._store_name)
+        expect_look_back(self._store, self._windows.before_ms + self._windows.after_ms)
 
     def process(self, record: Record[Any, Any]) -> None:
         key, value, timestamp = record.key, record.value, record.timestamp

@@ -16,6 +16,7 @@ from streamfleet.processor.api import InternalProcessorContext, Processor, Proce
 from streamfleet.records import Change, Record, ValueAndTimestamp
 from streamfleet.state.api import VersionedKeyValueStore
 from streamfleet.state.key_value_store import OwnKeyValueStore
+from streamfleet.state.own_store import OwnStore
 
 AnyProcessor = Processor[Any, Any, Any, Any]
 Row = ValueAndTimestamp[Any]
@@ -165,6 +166,12 @@ def table_rows(store: Any) -> TableRows:
     if isinstance(store, OwnKeyValueStore) and store.is_timestamped:
         return RawTableRows(store)
     return VersionedTableRows(store) if isinstance(store, VersionedKeyValueStore) else TableRows(store)
+
+
+def expect_look_back(store: Any, look_back_ms: int) -> None:
+    """Say how far an operator looks back with every record; a store that a user brings is not told."""
+    if isinstance(store, OwnStore):
+        store.expect_look_back(look_back_ms)
 
 
 def _itself(key: Any) -> Any:
