@@ -36,9 +36,11 @@ from streamfleet.kafka.connection import TcpConnector
 from streamfleet.kafka.consumer import KafkaConsumer
 from streamfleet.kafka.group_client import GroupClient, GroupSettings
 from streamfleet.kafka.internal_topic_manager import InternalTopicManager, message_limits
+from streamfleet.kafka.internal_topic_watch import InternalTopicWatch
 from streamfleet.kafka.membership import Membership, classic_membership
 from streamfleet.kafka.patience import MonotonicClock
 from streamfleet.kafka.producer import PRECISION_MS, PlainProducer
+from streamfleet.kafka.streams_group.internal_topics import BrokerMadeTopics
 from streamfleet.kafka.topic_permissions import READ, WRITE, check_permissions
 from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
 from streamfleet.kafka_streams.member_reports import MemberReports
@@ -155,7 +157,8 @@ class Wiring:
         sources = self._source_topics()
         plan = self._topology.plan({name: info.partitions for name, info in sources.items()}, self._config)
         self._changelogs = frozenset(name for part in plan.sub_topologies.values() for name in part.changelog_topics)
-        internal_ids = self._internal_topics(manager, plan)
+        internal = self._internal_topics(manager, plan)
+        self._check_internal_topics = internal.check
         check_permissions(self.admin, self._needed_permissions(sources, plan))
         self._message_limits = self._limits_of(plan)
         partitions = {name: info.partitions for name, info in sources.items()}
@@ -164,7 +167,8 @@ class Wiring:
             topology=self._topology,
             plan=plan,
             partitions=partitions | {name: topic.partitions for name, topic in plan.internal_topics.items()},
-            topic_ids=lambda: {**source_ids, **internal_ids()},
+            topic_ids=lambda: {**source_ids, **internal.ids()},
+            check_topics=internal.check,
             config=self._config,
             directory=self._directory,
             clock=self._clock,
@@ -178,14 +182,15 @@ class Wiring:
         content_ids = {part.content_id for part in self._topology.sub_topologies() if part.id in plan.sub_topologies}
         return take_inventory(self._directory, self._config.application_id, content_ids)
 
-    def _internal_topics(self, manager: InternalTopicManager, plan: TopologyPlan) -> Callable[[], Mapping[str, str]]:
-        """See to it that they are there, or will be when a task is opened; gives their ids."""
+    def _internal_topics(
+        self, manager: InternalTopicManager, plan: TopologyPlan
+    ) -> BrokerMadeTopics | InternalTopicWatch:
+        """See to it that they are there, or will be when a task is opened."""
         if self._streams_group is not None:
-            made = self._streams_group.internal_topics(manager, plan)
-            self._check_internal_topics = made.check
-            return made.ids
-        ids = {name: info.topic_id for name, info in manager.prepare(plan).topics.items()}
-        return lambda: ids
+            return self._streams_group.internal_topics(manager, plan)
+        timeout_ms = self._config.missing_source_timeout_ms
+        present = manager.prepare(plan).topics
+        return InternalTopicWatch(manager, plan, present, MonotonicClock(), missing_timeout_ms=timeout_ms)
 
     def _source_topics(self) -> dict[str, TopicInfo]:
         if self._sources is None:

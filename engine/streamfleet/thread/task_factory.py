@@ -29,10 +29,14 @@ from streamfleet.topology.topology import Topology
 LagOf = Callable[[TopicPartition], int | None]
 
 
+def _nothing_to_check() -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class TaskFactory:
     """`partitions` has the partition count of every topic that some source reads, internal ones by their real names, `topic_ids`
-    gives the present id of each.
+    gives the present id of each. `check_topics` asks the cluster whether the internal topics are still the same, and raises if not.
     """
 
     topology: Topology
@@ -48,6 +52,7 @@ class TaskFactory:
     caches: StoreCaches | None = None
     """Of the thread that the tasks are for."""
     inventory: StateInventory = field(default_factory=StateInventory)
+    check_topics: Callable[[], None] = _nothing_to_check
 
     @property
     def repartition_topics(self) -> frozenset[str]:

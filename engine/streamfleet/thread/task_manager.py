@@ -3,6 +3,9 @@ Copies (standbys and warm-ups) are in standby_manager.py; here they become activ
 
 The order in which a task is taken over is law: fence the former owner (commit.open), read the committed offsets (stable ones only),
 restore, then process. The other way round, a commit of the former owner could slip in between.
+
+Before tasks are opened, and before state is wiped that does not fit its changelog, the ids of the internal topics are compared:
+what was made anew under the old name may be empty, and state must not be thrown away for it.
 """
 
 from __future__ import annotations
@@ -86,6 +89,8 @@ class TaskManager:
         self._locked: set[TaskId] = set()
         self._restored: list[StreamTask] = []
         """Complete, and not running yet."""
+        self._failed: tuple[RestorableTask, StreamsError] | None = None
+        """To be dealt with."""
         self.standbys = StandbyManager(factory, updater, offsets, self._wipe)
         self.has_lost_state = False
         """An active task was wiped: a copy elsewhere may be nearer. Taken back by who has told the group."""
@@ -156,6 +161,7 @@ class TaskManager:
 
         May be called again after it has failed half way, and goes on then. Unless it `opens`, what is missing is left to `rewind`.
         """
+        self._factory.check_topics()
         self._wanted = frozenset(wanted.active)
         self._locked &= self._wanted
         self.standbys.want(wanted.copies(), promoted=self._wanted)
@@ -206,6 +212,7 @@ class TaskManager:
         May be called again after it has failed half way.
         """
         self._discard_all()
+        self._factory.check_topics()
         for task_id in list(self._damaged):
             self._wipe(task_id, self._damaged.pop(task_id))
         self._take_over_missing()
@@ -276,6 +283,10 @@ class TaskManager:
 
     def _wipe(self, task_id: TaskId, error: TaskCorruptedError) -> None:
         """Delete a task's local state, which must be closed, unless that would lose rows that nothing can restore."""
+        self._factory.check_topics()
+        self._delete_state(task_id, error)
+
+    def _delete_state(self, task_id: TaskId, error: TaskCorruptedError) -> None:
         unlogged = self._factory.unlogged_stores(task_id)
         if unlogged:
             raise StateStoreError(
@@ -299,19 +310,29 @@ class TaskManager:
         has_restored = bool(self._restored)
         while self._restored:
             self._run(self._restored[0])  # stays in the list until it runs
-        while (failed := self._updater.take_failed()) is not None:
-            self._on_failed(*failed)
+        while self._take_failed() is not None:
+            self._on_failed()
         for task_id in list(self._locked):
             self._start_unless_locked(task_id)
         self.standbys.open_missing()
         return has_restored
 
-    def _on_failed(self, task: RestorableTask, error: StreamsError) -> None:
+    def _take_failed(self) -> tuple[RestorableTask, StreamsError] | None:
+        self._failed = self._failed or self._updater.take_failed()
+        return self._failed
+
+    def _on_failed(self) -> None:
+        assert self._failed is not None
+        task, error = self._failed
         if not isinstance(error, TaskCorruptedError):
+            self._failed = None
             raise error
+        self._factory.check_topics()  # asks the broker, so it comes first
+        self._failed = None
         if isinstance(task, StandbyTask):
-            self.standbys.restart(task, error)
-        else:
+            if self.standbys.tasks.get(task.task_id) is task:
+                self.standbys.restart(task, error)
+        elif self._tasks.get(task.task_id) is task:
             self._on_corrupted(self._tasks[task.task_id], error)
 
     def _run(self, task: StreamTask) -> None:
@@ -350,7 +371,7 @@ class TaskManager:
         committed = self._committed[task.task_id]
         self._discard(task)
         self._close(task)
-        self._wipe(task.task_id, error)
+        self._delete_state(task.task_id, error)
         self._committed[task.task_id] = committed
         self._start(task.task_id)
 
@@ -406,6 +427,7 @@ class TaskManager:
         task = self._owners.get(partition)
         if task is None:
             return
+        self._factory.check_topics()
         passed = self._positions.behind_gap(task.task_id, partition, offset)
         log.warning("input goes on behind a gap", task=str(task.task_id), offset=passed.target, reason=passed.gap.fact)
         for count, why in (

@@ -130,6 +130,17 @@ class CountingApp:
             engine.close()
         assert found, f"no task has rows of {store}"
 
+    def stored_rows(self, store, directory):
+        """Key -> value of a key-value store in a task's database; nothing if that task has no such store."""
+        engine = RocksDBEngine(directory)
+        try:
+            rows = EngineRows(engine, self.bench.app, directory.name)
+            if self.changelog(store) not in dict(rows.offsets()):
+                return {}
+            return dict(rows.buffer(store).scan(b"", None))
+        finally:
+            engine.close()
+
     def task_directories(self, worker="w"):
         """Where the databases of the app are, those with rows of the store `keys` first."""
         root = self.bench.directory / worker / self.bench.app

@@ -28,6 +28,7 @@ from streamfleet.failpoints import NoFailpoints
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.kafka.client_errors import (
     InputGapError,
+    InternalTopicLostError,
     MissingSourceTopicError,
     PartitionCountError,
     SourceTopicChangedError,
@@ -115,6 +116,73 @@ def test_F35_a_changelog_deleted_and_created_again_is_refused_and_the_state_is_k
     assert isinstance(error, sf.StateStoreError) and is_one_sentence(error)
     assert app.changelog("keys") in str(error) and "deleted and created again" in str(error)
     assert files and {path for path in files if path.exists()} == files.keys()
+
+
+INTERNAL = {"changelog": "keys-changelog", "repartition": "colour-repartition"}
+
+
+def make_anew(app, kind):
+    """Delete an internal topic and create it again, as somebody would who wants to empty it."""
+    topic = f"{app.bench.app}-{INTERNAL[kind]}"
+    delete_topic(app.bench, topic)
+    wait_for(lambda: created_again(app.bench, topic))
+    return topic
+
+
+def stored_keys(app):
+    """How many keys are in the database of each task."""
+    return sum(len(app.stored_rows("keys", directory)) for directory in app.task_directories())
+
+
+def assert_is_refused(error, topic):
+    assert isinstance(error, InternalTopicLostError) and is_one_sentence(error), repr(error)
+    assert f"deleted and created again while the app was running: {topic};" in str(error)
+
+
+@pytest.mark.parametrize("kind", INTERNAL)
+def test_F35_an_internal_topic_made_anew_while_the_app_runs_ends_it_and_the_state_is_kept(app, kind):
+    with app.started(source_check_interval_ms=300) as streams:
+        app.write(ALL)
+        app.wait_until_counted()
+        app.wait_for_no_lag()
+        topic = make_anew(app, kind)
+        error = failure_of(streams)
+        assert corrupted_tasks(streams) == 0
+    assert_is_refused(error, topic)
+    assert stored_keys(app) == len(KEYS)
+
+
+@pytest.mark.parametrize("kind", INTERNAL)
+def test_F35_an_internal_topic_made_anew_is_refused_when_tasks_move(app, kind):
+    """Before anybody has looked by the clock."""
+    with app.started(source_check_interval_ms=600_000) as streams:
+        app.write(ALL)
+        app.wait_until_counted()
+        app.wait_for_no_lag()
+        topic = make_anew(app, kind)
+        streams.add_stream_thread()
+        error = failure_of(streams)
+        assert corrupted_tasks(streams) == 0
+    assert_is_refused(error, topic)
+    assert stored_keys(app) == len(KEYS)
+
+
+def test_F35_a_copy_is_not_wiped_for_a_changelog_made_anew(bench):
+    app = CountingApp(bench, partitions=1)
+    settings = {"num_standby_replicas": 1, "source_check_interval_ms": 600_000}
+    with app.running(worker="first", **settings) as first, app.started(worker="second", **settings) as second:
+        app.write(ALL)
+        app.wait_until_counted()
+        app.wait_for_no_lag()
+        wait_for(lambda: sum(len(each.threads()[0].standbys) for each in (first, second)) == 2)
+        wait_for(lambda: all(not copy.lag_records for each in (first, second) for copy in each.threads()[0].standbys))
+        topic = make_anew(app, "changelog")
+        wait_for(lambda: any(each.state is ClientState.ERROR for each in (first, second)))
+        failed = [each for each in (first, second) if each.state is ClientState.ERROR]
+        assert corrupted_tasks(first) == corrupted_tasks(second) == 0
+    assert_is_refused(failed[0].failure, topic)
+    rows = [len(app.stored_rows("keys", path)) for w in ("first", "second") for path in app.task_directories(w)]
+    assert sorted(rows)[-2:] == [len(KEYS)] * 2
 
 
 def test_F37_a_source_that_grows_while_the_app_runs_ends_it_with_both_numbers(bench):

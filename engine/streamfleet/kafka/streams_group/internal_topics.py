@@ -3,7 +3,8 @@
 BrokerMadeTopics is made when the app starts and asked for topic ids by the task factory whenever a task is opened. A changelog that
 is made anew is empty, and whoever restored from it would lose what the old one had. So what the broker does silently is told here:
 - at the start, by topics that are missing although the app has run (some of its topics are there, and it has committed offsets);
-- while the app runs, by ids that change: looked at now and then (`check`), and whenever a task is opened (`ids`). A member
+- while the app runs, by ids that change: looked at now and then and at every assignment (`check`), and whenever a task is opened
+  (`ids`). A member
   whose heartbeat falls into the moment in which a topic is missing knows at once (status_watch.py).
 State on disk knows the ids of its changelogs besides, and is refused by the store if they differ.
 """
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping
 
 from streamfleet.kafka.client_errors import InternalTopicLostError
 from streamfleet.kafka.internal_topic_manager import InternalTopicManager
+from streamfleet.kafka.internal_topic_watch import refuse_replaced
 from streamfleet.kafka.patience import PatientClock
 from streamfleet.ports import TopicInfo
 from streamfleet.topology.plan import TopologyPlan
@@ -62,10 +64,5 @@ class BrokerMadeTopics:
         return dict(self._ids)
 
     def _note(self, found: Mapping[str, TopicInfo]) -> None:
-        replaced = sorted(name for name, info in found.items() if self._ids.get(name, info.topic_id) != info.topic_id)
-        if replaced:
-            raise InternalTopicLostError(
-                f"internal topics were deleted and created again while the app was running: {', '.join(replaced)}",
-                hint="reset the app, or restore the topics; the local state is left as it is",
-            )
+        refuse_replaced(self._ids, found)
         self._ids.update({name: info.topic_id for name, info in found.items()})

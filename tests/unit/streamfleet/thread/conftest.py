@@ -158,7 +158,9 @@ class Member:
             metrics=Metrics(),
             global_stores={},
             rocksdb_options=RocksDBOptions(),
+            check_topics=lambda: self.check_topics(),
         )
+        self.check_topics = lambda: None
         self.consumer, self.restore_consumer = FakeConsumer(cluster), FakeConsumer(cluster)
         self.commit = FakeCommit(cluster)
         listeners = UpdateListeners() if heard is None else UpdateListeners(heard, heard)

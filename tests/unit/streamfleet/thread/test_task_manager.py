@@ -9,6 +9,7 @@ from streamfleet.changelog.listeners import StandbyUpdateListener, StateRestoreL
 from streamfleet.changelog.progress import UpdateKind
 from streamfleet.errors import StateStoreError
 from streamfleet.ids import TaskId, TopicPartition
+from streamfleet.kafka.client_errors import BrokerUnavailableError, InternalTopicLostError
 from streamfleet.kafka.errors import GroupTimeoutError
 from streamfleet.task.phases import TaskPhase
 from streamfleet.thread.task_manager import WantedTasks
@@ -138,6 +139,67 @@ def test_a_corrupted_active_task_is_told_so_that_a_standby_can_take_over(member)
     first.cluster.topics[CHANGELOG] += [(b"new", (1).to_bytes(8, "big"))] * 4
     first.assign(active=[0])
     assert first.tasks.has_lost_state
+
+
+def raising(error):
+    def check():
+        raise error
+
+    return check
+
+
+MADE_ANEW = InternalTopicLostError("internal topics were deleted and created again")
+AWAY = BrokerUnavailableError("no answer", code="_TIMED_OUT")
+
+
+@pytest.mark.parametrize("kind", ["active", "standby"])
+def test_state_is_not_wiped_for_a_changelog_that_was_made_anew(member, kind):
+    first = member("first")
+    first.assign(active=[0])
+    first.process(b"a", b"b")
+    first.assign()
+    first.cluster.topics[CHANGELOG] = []
+    first.tasks.assign(WantedTasks(**{kind: frozenset({TASK})}))
+    first.check_topics = raising(MADE_ANEW)  # it was, between the assignment and the restore
+    with pytest.raises(InternalTopicLostError):
+        first.step()
+    holder = first.tasks.tasks.get(TASK) or first.tasks.standbys.tasks[TASK]
+    assert holder.restore_positions() == {CHANGELOG: 2}
+
+
+def test_state_that_does_not_fit_is_wiped_when_the_broker_answers_again(member):
+    first = member("first")
+    first.assign(active=[0])
+    first.process(b"a", b"b")
+    first.assign()
+    first.cluster.topics[CHANGELOG] = []
+    first.tasks.assign(WantedTasks(frozenset({TASK})))
+    first.check_topics = raising(AWAY)
+    for _ in range(2):
+        with pytest.raises(BrokerUnavailableError):
+            first.step()
+    first.check_topics = lambda: None
+    first.step()
+    assert first.tasks.all_running and first.tasks.tasks[TASK].restore_positions() == {CHANGELOG: None}
+
+
+def test_topics_are_compared_at_every_assignment_before_anything_is_done(member):
+    first = member("first")
+    first.assign(active=[0])
+    first.process(b"a")
+    calls = list(first.commit.calls)
+    first.check_topics = raising(MADE_ANEW)
+    with pytest.raises(InternalTopicLostError):
+        first.assign(active=[1])
+    assert first.tasks.tasks.keys() == {TASK} and first.commit.calls == calls
+
+
+def test_topics_are_compared_before_the_input_goes_on_behind_a_gap(member):
+    first = member("first")
+    first.assign(active=[0])
+    first.check_topics = raising(MADE_ANEW)
+    with pytest.raises(InternalTopicLostError):
+        first.tasks.go_on_behind_gap(TopicPartition("in", 0), 7)
 
 
 def test_two_threads_of_a_process_hand_a_task_over_without_touching_it_together(member):
