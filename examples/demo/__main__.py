@@ -43,9 +43,11 @@ def up(directory: Path) -> None:
     apps = demonstration.apps(server, token)
     dagster.wait_until_loaded()
     show(apps)
+    described = f"curl -H 'Authorization: Bearer {token}' {server}/v1/openapi.json"
     console.print(
-        f"\n  console  [bold]{link}[/bold]\n  Dagster  [bold]{dagster.url}[/bold]\n  API      [bold]{server}/docs[/bold]\n"
+        f"\n  console  [bold]{link}[/bold]\n  Dagster  [bold]{dagster.url}[/bold]\n  API      {described}   (docs/api.md)\n"
         f"  broker   [bold]{bootstrap_servers}[/bold]\n  stop     make down\n",
+        highlight=False,
         soft_wrap=True,
     )
     source = demonstration.directory / "source" / "examples"

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
 from examples.demo.dagster_up import Dagster
@@ -26,6 +27,7 @@ class Demo:
         self._home = home
         self.directory = home / "up"
         self.addresses: set[str] = set()
+        self.told = ""
         places = {"HOME": str(home), "XDG_STATE_HOME": str(home / "state"), "XDG_CONFIG_HOME": str(home / "config")}
         self._environment = {**os.environ, **places, "XDG_CACHE_HOME": str(cache_directory().parent)}
 
@@ -39,6 +41,7 @@ class Demo:
         link = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", result.stdout)
         assert link, result.stdout
         assert "Three things to try" in result.stdout
+        self.told = result.stdout
         self.addresses = set(re.findall(r"127\.0\.0\.1:(\d+)", result.stdout))
         return FleetClient(link[1], token=link[2])
 
@@ -49,6 +52,17 @@ class Demo:
     def answering(self) -> list[str]:
         """Of the ports that were printed, those where still somebody listens."""
         return [port for port in self.addresses if _is_answering(int(port))]
+
+    def links(self) -> dict[str, int]:
+        """What was printed to be opened, or to be typed, and what it answers."""
+        found = {}
+        for line in self.told.splitlines():
+            typed = re.search(r"curl -H '(\S+): ([^']+)'", line)  # not everybody has curl
+            headers = {} if typed is None else {typed[1]: typed[2]}
+            for link in re.findall(r"https?://\S+", line):
+                address = link.partition("#")[0]
+                found[link] = httpx.get(address, headers=headers, follow_redirects=True, timeout=30).status_code
+        return found
 
     def files(self) -> list[Path]:
         """Whatever lies in the home directory."""
@@ -93,6 +107,8 @@ def test_up_runs_the_fleet_can_be_repeated_survives_a_killed_server_and_down_lea
         assert client.app("country-activity").downstream == ("country-view",)
         until(lambda: _orders_of(client, "SE") > 0, "orders of a country in the last app's table")
         assert demo.dagster.what_lacks() is None
+        links = demo.links()
+        assert len(links) == 3 and set(links.values()) == {200}, links  # console, Dagster, API
         assert shown_apps(demo.dagster) == APPS
         before = {app: client.app(app).workers[0].pid for app in APPS}
 
@@ -109,6 +125,11 @@ def test_up_runs_the_fleet_can_be_repeated_survives_a_killed_server_and_down_lea
     assert len(demo.addresses) == 3  # server, Dagster, broker
     assert demo.answering() == []
     assert demo.files() == []
+
+    again = demo.run("down")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "no load is running" in again.stdout and "no Dagster is running" in again.stdout
+    assert "nothing is left" in again.stdout and demo.files() == [] and not demo.directory.exists()
 
 
 def shown_apps(dagster: Dagster) -> set[str]:
