@@ -218,6 +218,7 @@ class Lab:
         self.cluster = SimulatedCluster(self.runtime)
         self.doors = SimulatedDoors()
         self.observer = SimulatedObserver(self)
+        self.doors.probed = self.observer.move_what_is_ready
         self.compiled: list[str] = []
         self.server: Server | None = None
         (self.source / "apps").mkdir(parents=True)

@@ -100,6 +100,38 @@ def test_all_problems_of_all_files_are_told_at_once(files):
     ]
 
 
+def test_what_nothing_honours_yet_is_refused_with_what_to_do(files):
+    fleet = (files.root / "fleet.yaml").read_text()
+    files.app("one", code=f'{{entrypoint: "shop.app:topology", image: shop/app, digest: "sha256:{"0" * 64}"}}')
+    files.write("fleet.yaml", fleet + "  runtime: {kind: kubernetes}\n  follow: {branch: main, every: 100ms}\n")
+    problems = files.problems()
+    assert problems[:2] == [
+        (
+            "fleet.yaml:6:19: spec.runtime.kind: the runtime kubernetes is not there yet; "
+            "write local: processes on the server's machine"
+        ),
+        "fleet.yaml:7:33: spec.follow.every: a branch cannot be looked at so often; write 1s or more",
+    ]
+    files.write("fleet.yaml", fleet + "  runtime: {kind: local}\n  follow: {branch: main, every: 1s}\n")
+    assert files.problems() == [
+        (
+            "apps/one.yaml:5:49: code.image is for a runtime that runs images, and there is none yet; "
+            "leave image and digest out: workers run the code of the source"
+        )
+    ]
+
+
+def test_apps_that_want_more_slots_than_the_fleet_has_are_refused(files):
+    fleet = (files.root / "fleet.yaml").read_text()
+    files.app("one", scale="{min: 2, max: 5}")
+    files.app("two", scale="{min: 2, max: 5}")
+    files.write("fleet.yaml", fleet + "  budgets: {slots: 3}\n")
+    [problem] = files.problems()
+    assert "the apps want 4 slots at least, the fleet's budget is 3" in problem
+    files.write("fleet.yaml", fleet + "  budgets: {slots: 4}\n")
+    assert len(files.load().apps) == 2
+
+
 def test_wrong_kinds_of_values_are_named_as_a_writer_knows_them(files):
     files.app(
         "orders",

@@ -1,4 +1,5 @@
 import json
+import time
 import tracemalloc
 
 import pytest
@@ -153,6 +154,41 @@ def test_an_alias_bomb_is_refused_before_it_is_built():
         assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
     finally:
         tracemalloc.stop()
+
+
+BOMBS = {
+    "aliases": "\n".join(
+        ["l0: &l0 [" + ", ".join(["x"] * 800) + "]"]
+        + [f"l{n}: &l{n} [" + ", ".join([f"*l{n - 1}"] * 4) + "]" for n in range(1, 5)]
+    ),
+    "many aliases": "a: &a x\nb: [" + "*a, " * 60_000 + "]",
+    "depth": "[" * 250_000,
+    "depth of blocks": "- " * 100_000,
+    "depth of keys": "? " * 100_000,
+    "values": "[" + "1," * 120_000 + "]",
+    "keys": "".join(f"k{n}: 1\n" for n in range(25_000)),
+    "one long word": "a: " + "x" * 260_000,
+    "one long number": "a: " + "9" * 260_000,
+    "quotes": 'a: "' + "\\u0041" * 40_000 + '"',
+    "comments": "#" * 260_000,
+    "anchors": "".join(f"k{n}: &a{n} 1\n" for n in range(12_000)),
+    "too large": "a" * 5_000_000,
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_whatever_a_file_does_it_is_answered_quickly(bomb):
+    """By the time of this thread, so that a machine that does other things as well is no reason to fail."""
+    data = BOMBS[bomb].encode()
+    began = time.thread_time()
+    is_refused = False
+    try:
+        parse_yaml(data, "bomb.yaml")
+    except InvalidDefinitionError:
+        is_refused = True
+    took = time.thread_time() - began
+    assert took < 1, f"{took:.2f} s"
+    assert is_refused == (bomb not in ("one long word", "quotes")), "those are long, and nothing more"
 
 
 @pytest.mark.parametrize("bomb", ["[" * 10_000, "{a: " * 10_000, "- " * 10_000, "? " * 10_000])

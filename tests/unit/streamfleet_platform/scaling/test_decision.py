@@ -32,6 +32,25 @@ def test_a_short_backlog_within_the_promised_latency_is_left_alone():
     assert outcome(decision) == ("hold", 12, Cause.STEADY)
 
 
+def test_a_slot_that_may_use_part_of_a_cpu_is_full_earlier():
+    steady = chain(rate=3000, slots=4)
+    assert decide(steady, bounds(), [], NOW).action == "hold"
+    half = decide(steady, bounds(slot_cpu=0.5), [], NOW)
+    assert (half.action, half.slots) == ("up", 6)
+    assert outcome(decide(steady, bounds(slot_cpu=4), [], NOW)) == outcome(decide(steady, bounds(), [], NOW))
+    hot = decide(chain(rate=24_000, ratio=0.1, slots=12), bounds(slot_cpu=0.25), [], NOW)
+    assert "needs" in hot.reason and "for itself" in hot.reason
+
+
+def test_a_scale_up_says_what_it_is_expected_to_bring():
+    """12 slots can do what is asked for; one does what it can."""
+    decision = decide(BUSY, bounds(), [], NOW)
+    demand = 10_000 / 0.7 + 3_000_000 / 1800
+    everything = demand + 1.5 * demand
+    assert 0.85 * everything < decision.expected_gain < everything
+    assert decide(chain(rate=8000, slots=12), bounds(), [], NOW).expected_gain == 0
+
+
 def test_the_quota_of_the_definition_is_used_and_named():
     decision = decide(BUSY, bounds(8), [], NOW)
     assert (
