@@ -18,7 +18,11 @@ from streamfleet.changelog.listeners import StandbyUpdateListener, StateRestoreL
 from streamfleet.config import StreamsConfig
 from streamfleet.dsl.branched import BranchedKStream
 from streamfleet.dsl.builder import StreamsBuilder
-from streamfleet.dsl.cogrouped_stream import CogroupedKStream
+from streamfleet.dsl.cogrouped_stream import (
+    CogroupedKStream,
+    SessionWindowedCogroupedKStream,
+    TimeWindowedCogroupedKStream,
+)
 from streamfleet.dsl.global_ktable import GlobalKTable
 from streamfleet.dsl.grouped_stream import KGroupedStream
 from streamfleet.dsl.grouped_table import KGroupedTable
@@ -117,6 +121,7 @@ from streamfleet.state.api import (
 )
 from streamfleet.state.stores import Stores
 from streamfleet.topology.description import TopologyDescription
+from streamfleet.topology.nodes import StreamPartitioner, TopicNameExtractor
 from streamfleet.topology.plan import InternalTopic, SubTopologyPlan, TopologyPlan
 from streamfleet.topology.topology import Topology
 
@@ -209,6 +214,7 @@ __all__ = [
     "SerializationError",
     "SessionStore",
     "SessionWindow",
+    "SessionWindowedCogroupedKStream",
     "SessionWindowedKStream",
     "SessionWindows",
     "SlidingWindows",
@@ -222,6 +228,7 @@ __all__ = [
     "StoreIterator",
     "StoreUnavailableError",
     "Stores",
+    "StreamPartitioner",
     "StreamsBuilder",
     "StreamsConfig",
     "StreamsError",
@@ -231,6 +238,7 @@ __all__ = [
     "TaskCorruptedError",
     "TaskId",
     "TimeWindow",
+    "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
     "TimeWindows",
     "TimestampError",
@@ -240,6 +248,7 @@ __all__ = [
     "TimestampedRangeQuery",
     "TimestampedWindowStore",
     "TooManyQueriesError",
+    "TopicNameExtractor",
     "TopicPartition",
     "Topology",
     "TopologyDescription",

@@ -112,9 +112,19 @@ class KStream(StreamLike[K, V]):
         function = checked_function("foreach", action, "action", _KEY_VALUE)
         self._chain(stateless.PeekOperator(function, forwards=False), name, "KSTREAM-FOREACH-")
 
-    def print(self, *, label: str | None = None, name: str | None = None, file: TextIO | None = None) -> None:
-        """Write each record as `[label]: key, value`, to standard output or a file; the stream ends here."""
-        self._chain(stateless.PrintOperator(label or self._name, file), name, "KSTREAM-PRINTER-")
+    def print(
+        self,
+        *,
+        label: str | None = None,
+        mapper: Callable[[K, V], object] | None = None,
+        name: str | None = None,
+        file: TextIO | None = None,
+    ) -> None:
+        """Write each record as `[label]: key, value`, to standard output or a file; the stream ends here. With
+        `mapper(key, value)`: as `[label]: ` and what it returns.
+        """
+        function = None if mapper is None else checked_function("print", mapper, "mapper", _KEY_VALUE)
+        self._chain(stateless.PrintOperator(label or self._name, file, function), name, "KSTREAM-PRINTER-")
 
     def merge(self, other: KStream[K, V], *, name: str | None = None) -> KStream[K, V]:
         """Both streams in one, in no particular order."""
@@ -277,6 +287,7 @@ class KStream(StreamLike[K, V]):
         *,
         key_selector: Callable[[K, V], KG],
         with_key: bool = False,
+        with_both_keys: bool = False,
         name: str | None = None,
     ) -> KStream[K, V1]: ...
 
@@ -305,7 +316,8 @@ class KStream(StreamLike[K, V]):
 
         With a GlobalKTable, `key_selector(key, value)` says which row. A table in a versioned store is asked for what it held at
         the record's time; with `grace` records wait that long for late updates of the table. With a stream, `window` says what is
-        near. `joiner(left, right)` makes the result, or `joiner(key, left, right)` with `with_key=True`.
+        near. `joiner(left, right)` makes the result, or `joiner(key, left, right)` with `with_key=True`; with a GlobalKTable also
+        `joiner(key, table_key, left, right)` with `with_both_keys=True`.
         """
         return self._join("join", other, joiner, options, left=False)
 
@@ -331,6 +343,7 @@ class KStream(StreamLike[K, V]):
         *,
         key_selector: Callable[[K, V], KG],
         with_key: bool = False,
+        with_both_keys: bool = False,
         name: str | None = None,
     ) -> KStream[K, V1]: ...
 
@@ -378,7 +391,10 @@ class KStream(StreamLike[K, V]):
     ) -> KStream[K, V1]:
         """As `left_join` with a stream, and records of the other stream without partner are joined with None as well."""
         if not isinstance(other, KStream):
-            raise OptionError(f"outer_join of a KStream needs another KStream, but was given {other!r}")
+            raise OptionError(
+                f"outer_join of a KStream needs another KStream, but was given {other!r}",
+                hint="a table has no records that wait for a partner: use left_join, or an outer_join of two tables",
+            )
         function = _joiner("outer_join", joiner, takes_key=with_key)
         options = {
             "window": window,
@@ -470,6 +486,12 @@ class KStream(StreamLike[K, V]):
     def _join(
         self, operator: str, other: Any, joiner: Callable[..., Any], options: dict[str, Any], *, left: bool
     ) -> KStream[K, Any]:
+        if isinstance(other, KStream | KTable | GlobalKTable):
+            _check_options(operator, other, options)
+        if isinstance(other, GlobalKTable) and options.pop("with_both_keys", False):
+            options.pop("with_key", None)
+            both = checked_function(operator, joiner, "joiner", ("key", "table_key", "left", "right"))
+            return join_global_table(operator, self, other, both, left=left, takes_both_keys=True, **options)
         function = _joiner(operator, joiner, takes_key=options.pop("with_key", False))
         if isinstance(other, KStream):
             return join_streams(operator, self, other, function, options, left_outer=left, right_outer=False)
@@ -494,6 +516,23 @@ class KStream(StreamLike[K, V]):
         shared = self._join_repartition
         sources = frozenset({shared.name})
         return KStream(self._scope, shared, shared.name, sources, key_serde, value_serde, needs_repartition=False)
+
+
+_JOIN_OPTIONS = {
+    "grace": (KTable, "a KTable in a versioned store; a join of two streams has it in its JoinWindows"),
+    "window": (KStream, "a KStream"),
+    "key_selector": (GlobalKTable, "a GlobalKTable"),
+    "with_both_keys": (GlobalKTable, "a GlobalKTable"),
+}
+
+
+def _check_options(operator: str, other: Any, options: dict[str, Any]) -> None:
+    """Options of another kind of join. What is no option of any kind is a TypeError, as ever in Python."""
+    for option, (kind, meant) in _JOIN_OPTIONS.items():
+        if options.get(option) not in (None, False) and not isinstance(other, kind):
+            raise OptionError(
+                f"{operator} with {other!r} cannot have {option}", hint=f"{option} is for a join with {meant}"
+            )
 
 
 def _joiner(operator: str, joiner: Any, *, takes_key: bool) -> Callable[[Any, Any, Any], Any]:

@@ -182,6 +182,7 @@ class KTable(StreamLike[K, V]):
         joiner: Callable[..., V1],
         *,
         foreign_key: Callable[..., Any] | None = None,
+        foreign_key_with_key: bool | None = None,
         with_key: bool = False,
         name: str | None = None,
         store: str | None = None,
@@ -202,11 +203,11 @@ class KTable(StreamLike[K, V]):
                 partitioner=partitioner,
                 other_partitioner=other_partitioner,
             )
-            return self._join_foreign("join", other, foreign_key, joiner, with_key, options, is_left=False)
-        if partitioner is not None or other_partitioner is not None:
-            raise OptionError(
-                "join: partitioners are for foreign-key joins", hint="add foreign_key=..., or leave them out"
+            extractor = _extractor(
+                "join", foreign_key, with_key if foreign_key_with_key is None else foreign_key_with_key
             )
+            return self._join_foreign("join", other, extractor, joiner, with_key, options, is_left=False)
+        _no_options_of_foreign_keys("join", partitioner, other_partitioner, foreign_key_with_key)
         sides = (JoinSide.NEEDS_BOTH, JoinSide.NEEDS_BOTH)
         return self._join("join", other, joiner, sides, with_key, name, store, materialized)
 
@@ -216,6 +217,7 @@ class KTable(StreamLike[K, V]):
         joiner: Callable[..., V1],
         *,
         foreign_key: Callable[..., Any] | None = None,
+        foreign_key_with_key: bool | None = None,
         with_key: bool = False,
         name: str | None = None,
         store: str | None = None,
@@ -231,11 +233,11 @@ class KTable(StreamLike[K, V]):
                 partitioner=partitioner,
                 other_partitioner=other_partitioner,
             )
-            return self._join_foreign("left_join", other, foreign_key, joiner, with_key, options, is_left=True)
-        if partitioner is not None or other_partitioner is not None:
-            raise OptionError(
-                "left_join: partitioners are for foreign-key joins", hint="add foreign_key=..., or leave them out"
+            extractor = _extractor(
+                "left_join", foreign_key, with_key if foreign_key_with_key is None else foreign_key_with_key
             )
+            return self._join_foreign("left_join", other, extractor, joiner, with_key, options, is_left=True)
+        _no_options_of_foreign_keys("left_join", partitioner, other_partitioner, foreign_key_with_key)
         sides = (JoinSide.NEEDS_THIS, JoinSide.NEEDS_OTHER)
         return self._join("left_join", other, joiner, sides, with_key, name, store, materialized)
 
@@ -363,7 +365,7 @@ class KTable(StreamLike[K, V]):
         self,
         operator_name: str,
         other: KTable[Any, Any],
-        foreign_key: Callable[..., Any],
+        extractor: Callable[[Any, Any], Any],
         joiner: Callable[..., Any],
         takes_key: bool,
         options: TableJoined,
@@ -372,8 +374,6 @@ class KTable(StreamLike[K, V]):
     ) -> KTable[K, Any]:
         if not isinstance(other, KTable):
             raise OptionError(f"{operator_name} of a KTable needs another KTable, but was given {other!r}")
-        of_value = ("key", "value") if takes_key else ("value",)
-        extractor = with_key(checked_function(operator_name, foreign_key, "foreign_key", of_value), takes_key=takes_key)
         of_both = ("key", "left", "right") if takes_key else ("left", "right")
         function = joiner_with_key(checked_function(operator_name, joiner, "joiner", of_both), takes_key=takes_key)
         return join_by_foreign_key(self, other, extractor, function, options, is_left=is_left)
@@ -384,6 +384,19 @@ class KTable(StreamLike[K, V]):
         if options is None:
             return None
         return StoreSpec(options, self._scope.names, "KTABLE-MERGE-", key_serde=self._key_serde)
+
+
+def _extractor(operator: str, foreign_key: Callable[..., Any], takes_key: bool) -> Callable[[Any, Any], Any]:
+    arguments = ("key", "value") if takes_key else ("value",)
+    return with_key(checked_function(operator, foreign_key, "foreign_key", arguments), takes_key=takes_key)
+
+
+def _no_options_of_foreign_keys(operator: str, *options: object) -> None:
+    if any(option is not None for option in options):
+        raise OptionError(
+            f"{operator}: partitioners and foreign_key_with_key are for foreign-key joins",
+            hint="add foreign_key=..., or leave them out",
+        )
 
 
 def _mapper(operator: str, mapper: Any, *, takes_key: bool) -> Callable[[Any, Any], Any]:

@@ -81,11 +81,12 @@ def join_global_table(
     operator: str,
     stream: KStream[K, Any],
     table: GlobalKTable[Any, Any],
-    joiner: Callable[[Any, Any, Any], Any],
+    joiner: Callable[..., Any],
     *,
     left: bool,
     key_selector: Callable[[Any, Any], Any] | None = None,
     name: str | None = None,
+    takes_both_keys: bool = False,
 ) -> KStream[K, Any]:
     if key_selector is None:
         raise OptionError(
@@ -93,7 +94,7 @@ def join_global_table(
             hint="key_selector=lambda key, value: ... says which row of the table to look up",
         )
     selector = checked_function(operator, key_selector, "key_selector", ("key", "value"))
-    join = StreamTableJoinOperator(table.view(), selector, joiner, left=left)
+    join = StreamTableJoinOperator(table.view(), selector, joiner, left=left, takes_both_keys=takes_both_keys)
     # Both joins are named LEFTJOIN in the original.
     node_name = stream._scope.names.node(name, "KSTREAM-LEFTJOIN-")
     return stream._then(StreamTableJoinGraphNode(node_name, join, (), left=left), new_value=True)

@@ -161,17 +161,23 @@ class _Foreach(AnyProcessor):
 
 @dataclass(frozen=True)
 class PrintOperator:
-    """Writes `[label]: key, value` for each record; None means standard output at the time of writing."""
+    """Writes `[label]: key, value` for each record, or what the mapper makes of it; None means standard output at the time of
+    writing.
+    """
 
     label: str
     file: TextIO | None
+    mapper: KeyValueFunction | None = None
 
     def __call__(self) -> AnyProcessor:
         return _Foreach(self._write)
 
     def _write(self, key: Any, value: Any) -> None:
-        shown = (value.new, value.old) if isinstance(value, Change) else value
-        print(f"[{self.label}]: {key}, {shown}", file=self.file or sys.stdout)
+        if self.mapper is not None:
+            text = f"{self.mapper(key, value)}"
+        else:
+            text = f"{key}, {(value.new, value.old) if isinstance(value, Change) else value}"
+        print(f"[{self.label}]: {text}", file=self.file or sys.stdout)
 
 
 class PassThroughOperator:

@@ -19,23 +19,35 @@ class StreamTableJoinOperator:
     """`select_key` says which row to look up; for a plain table it is the record's own key."""
 
     def __init__(
-        self, view: TableView, select_key: KeySelector, joiner: Joiner, *, left: bool, buffer: str | None = None
+        self,
+        view: TableView,
+        select_key: KeySelector,
+        joiner: Callable[..., Any],
+        *,
+        left: bool,
+        buffer: str | None = None,
+        takes_both_keys: bool = False,
     ) -> None:
-        """`buffer` names the store of records that wait for the table, in a join with grace."""
+        """`buffer` names the store of records that wait for the table, in a join with grace. `takes_both_keys`: the joiner is a
+        Joiner with the key that was looked up as second argument.
+        """
         self._view = view
         self._select_key = select_key
         self._joiner = joiner
         self._left = left
         self._buffer = buffer
+        self._takes_both_keys = takes_both_keys
 
     def __call__(self) -> AnyProcessor:
+        if self._takes_both_keys:
+            return _BothKeysJoin(self._view.make(), self._select_key, self._joiner, left=self._left)
         if self._buffer is None:
             return _StreamTableJoin(self._view.make(), self._select_key, self._joiner, left=self._left)
         return _WaitingJoin(self._buffer, self._view.make(), self._select_key, self._joiner, left=self._left)
 
 
 class _StreamTableJoin(AnyProcessor):
-    def __init__(self, table: ValueGetter, select_key: KeySelector, joiner: Joiner, *, left: bool) -> None:
+    def __init__(self, table: ValueGetter, select_key: KeySelector, joiner: Callable[..., Any], *, left: bool) -> None:
         self._table = table
         self._select_key = select_key
         self._joiner = joiner
@@ -65,6 +77,14 @@ class _StreamTableJoin(AnyProcessor):
 
     def close(self) -> None:
         self._table.close()
+
+
+class _BothKeysJoin(_StreamTableJoin):
+    def _join(self, record: Record[Any, Any], key: Any) -> None:
+        found = None if key is None else value_or_none(self._row(key, record.timestamp))
+        if found is not None or self._left:
+            joined = self._joiner(record.key, key, record.value, found)
+            self.context.forward(Record(record.key, joined, record.timestamp, record.headers))
 
 
 class _WaitingJoin(_StreamTableJoin):

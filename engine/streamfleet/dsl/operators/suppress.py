@@ -76,10 +76,10 @@ class _SuppressedGetter(ValueGetter):
 class _Suppress(AnyProcessor):
     def __init__(self, suppression: Suppression) -> None:
         self._suppression = suppression
-        self._stream_time = NO_TIMESTAMP
 
     def init(self, context: ProcessorContext[Any, Any]) -> None:
         self.context = context
+        self._stream_time = NO_TIMESTAMP
         self._inside = internal(context)
         self._buffer: ChangeBuffer = context.get_state_store(self._suppression.store)
 

@@ -135,10 +135,43 @@ def test_a_response_without_value_comes_back_as_it_was():
         (lambda t: t.join(t, lambda one: one, foreign_key=lambda v: v), r"joiner is called with \(left, right\)"),
         (
             lambda t: t.join(t, lambda one, other: one, partitioner=lambda *a: [0]),
-            "partitioners are for foreign-key joins",
+            "partitioners and foreign_key_with_key are for foreign-key joins",
+        ),
+        (
+            lambda t: t.left_join(t, lambda one, other: one, foreign_key_with_key=True),
+            "partitioners and foreign_key_with_key are for foreign-key joins",
+        ),
+        (
+            lambda t: t.join(
+                t, lambda k, a, b: a, foreign_key=lambda k, v: v, with_key=True, foreign_key_with_key=False
+            ),
+            r"foreign_key is called with \(value\)",
         ),
     ],
 )
 def test_a_foreign_key_join_that_cannot_be_is_refused(act, message):
     with pytest.raises(sf.OptionError, match=message):
         act(sf.StreamsBuilder().table("in"))
+
+
+@pytest.mark.parametrize(
+    ("options", "extractor", "joiner"),
+    [
+        ({}, lambda value: value[:2], lambda one, other: f"k1:{one}+{other}"),
+        ({"with_key": True}, lambda key, value: value[:2], lambda key, one, other: f"{key}:{one}+{other}"),
+        ({"foreign_key_with_key": True}, lambda key, value: value[:2], lambda one, other: f"k1:{one}+{other}"),
+        (
+            {"with_key": True, "foreign_key_with_key": False},
+            lambda value: value[:2],
+            lambda key, one, other: f"{key}:{one}+{other}",
+        ),
+    ],
+)
+@pytest.mark.parametrize("method", ["join", "left_join"])
+def test_each_function_says_for_itself_whether_it_takes_the_key(run, method, options, extractor, joiner):
+    def build(builder):
+        left, right = builder.table("L"), builder.table("R")
+        getattr(left, method)(right, joiner, foreign_key=extractor, **options).to_stream().to("out")
+
+    results, _, _ = run(build, [("R", "f1", "1", 0), ("L", "k1", "f1x", 1)])
+    assert [r.value for r in results] == [b"k1:f1x+1"]
