@@ -3,8 +3,8 @@
 Every node of the interpreter reports here what its processor raised, and so do punctuators. The innermost node is
 asked first and alone: an error that a handler has answered with FAIL is passed on untouched by the nodes above, and so
 is one that is not about the record (TaskInterruptedError, no memory left): leaving the record out would only lose it. An
-error that says already which record and sink it is about (a result that cannot be sent) stays as it is; any other is
-wrapped into a ProcessingError.
+error that says already which record and sink it is about (a result that cannot be sent) stays as it is, one of a store that a
+value does not fit is told the operator and the record; any other is wrapped into a ProcessingError.
 """
 
 from __future__ import annotations
@@ -20,13 +20,21 @@ from streamfleet.records import NO_TIMESTAMP, Record, RecordContext
 
 log = structlog.get_logger(__name__)
 
+_CONTEXT = "_streamfleet_record_context"
+
 HINT = "fix the operator, or set processing.exception.handler to leave such records out"
 
 
-def error_context(environment: TaskEnvironment, operator: str) -> ErrorContext:
-    """What an error handler is told of the record under way."""
+def remember_context(error: Exception, record: RecordContext) -> None:
+    """Of an error about a record that an operator had held back: it is handled where another record is under way again."""
+    if not hasattr(error, _CONTEXT):
+        setattr(error, _CONTEXT, record)
+
+
+def error_context(environment: TaskEnvironment, operator: str, record: RecordContext | None = None) -> ErrorContext:
+    """What an error handler is told of the record under way, or of the given one."""
     task_id, dead_letter_topic = environment.task_id, environment.config.dead_letter_topic
-    record = environment.record_context
+    record = record or environment.record_context
     if record is None:
         return ErrorContext(operator, task_id, None, -1, -1, NO_TIMESTAMP, (), None, None, dead_letter_topic)
     return ErrorContext(
@@ -80,22 +88,27 @@ class ProcessingFailures:
         self._fail(operator, record, error)
 
     def _ask(self, operator: str, record: Record[Any, Any] | None, error: Exception) -> HandlerResult:
-        handler = self._environment.processing_handler
+        handler, context = self._environment.processing_handler, self._context_of(error)
         try:
-            return checked_answer(handler.handle(error_context(self._environment, operator), record, error))
+            return checked_answer(handler.handle(error_context(self._environment, operator, context), record, error))
         except Exception as handler_error:
             handler_error.add_note(f"raised while handling: {error!r}")
             failure = ProcessingError(
                 f"the processing handler {type(handler).__qualname__} raised {handler_error!r}",
                 operator=operator,
                 hint="a handler must answer with a HandlerResponse or a HandlerResult",
-                **where(self._environment.record_context),
+                **where(context),
             )
             self._decided = failure
             raise failure from handler_error
 
     def _fail(self, operator: str, record: Record[Any, Any] | None, error: Exception) -> None:
         if isinstance(error, ProductionError):
+            if error.operator is None:  # a store refused something, and knows neither operator nor record
+                place = where(self._context_of(error))
+                told = type(error)(error.fact, operator=operator, hint=error.hint, **place)
+                self._decided = told
+                raise told from error
             self._decided = error
             raise error
         what = "punctuator" if record is None else "operator"
@@ -103,7 +116,11 @@ class ProcessingFailures:
             f"{what} raised {type(error).__qualname__}: {error}",
             operator=operator,
             hint=HINT,
-            **where(self._environment.record_context),
+            **where(self._context_of(error)),
         )
         self._decided = failure
         raise failure from error
+
+    def _context_of(self, error: Exception) -> RecordContext | None:
+        context: RecordContext | None = getattr(error, _CONTEXT, self._environment.record_context)
+        return context

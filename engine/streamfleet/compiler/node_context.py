@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from streamfleet.compiler.failures import remember_context
 from streamfleet.compiler.program import TaskEnvironment
 from streamfleet.compiler.read_only_store import ReadOnlyStore
 from streamfleet.durations import duration_ms
@@ -158,6 +159,9 @@ class NodeContext(InternalProcessorContext):
         self._environment.record_context = record_context
         try:
             yield
+        except Exception as error:
+            remember_context(error, record_context)
+            raise
         finally:
             self._environment.record_context = before
 

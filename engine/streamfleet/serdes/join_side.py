@@ -40,6 +40,9 @@ class SidedKeySerde:
         self._inner = inner
         self.immutable = bool(getattr(inner, "immutable", False))
 
+    def __repr__(self) -> str:
+        return f"sided_key({self._inner!r})"
+
     @property
     def inners(self) -> tuple[Serde[Any] | None, ...]:
         return (self._inner,)
@@ -74,6 +77,9 @@ class SidedValueSerde:
         self._left = left
         self._right = right
         self.immutable = False
+
+    def __repr__(self) -> str:
+        return f"sided_value({self._left!r}, {self._right!r})"
 
     @property
     def inners(self) -> tuple[Serde[Any] | None, ...]:

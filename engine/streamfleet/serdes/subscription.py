@@ -28,6 +28,9 @@ class Instruction(enum.IntEnum):
     ANSWER_IF_THERE = 3
 
 
+_INSTRUCTIONS = frozenset(Instruction)
+
+
 class Subscription(NamedTuple):
     """A row of the primary table points to a row of the foreign one. `hash` is that of its value, None if it is deleted."""
 
@@ -58,6 +61,9 @@ class SubscriptionSerde:
         self._topic = topic
         self._store = store
 
+    def __repr__(self) -> str:
+        return f"subscription({self._inner!r})"
+
     @property
     def inners(self) -> tuple[Serde[Any] | None, ...]:
         return (self._inner,)
@@ -81,10 +87,12 @@ class SubscriptionSerde:
         if data is None:
             return None
         assert self._inner is not None
-        version, instruction = data[0] & ~_NO_HASH, Instruction(data[1])
-        _check_version("subscription", version, _SUBSCRIPTION_VERSION)
+        version = _version("subscription", data, _SUBSCRIPTION_VERSION)
         at = 2 if data[0] & _NO_HASH else 2 + _HASH_SIZE
         end = len(data) - (_PARTITION_SIZE if version > 0 else 0)
+        if end < at or data[1] not in _INSTRUCTIONS:
+            raise _unreadable("subscription", data)
+        instruction = Instruction(data[1])
         partition = int.from_bytes(data[end:], "big") if version > 0 else None
         key = self._inner.deserialize(self._key_topic(topic), data[at:end])
         return Subscription(data[2:at] or None, instruction, key, partition)
@@ -103,6 +111,9 @@ class ResponseSerde:
 
     def __init__(self, inner: Serde[Any] | None) -> None:
         self._inner = inner
+
+    def __repr__(self) -> str:
+        return f"response({self._inner!r})"
 
     @property
     def inners(self) -> tuple[Serde[Any] | None, ...]:
@@ -123,15 +134,27 @@ class ResponseSerde:
         if data is None:
             return None
         assert self._inner is not None
-        _check_version("response", data[0] & ~_NO_HASH, _RESPONSE_VERSION)
+        _version("response", data, _RESPONSE_VERSION)
         at = 1 if data[0] & _NO_HASH else 1 + _HASH_SIZE
+        if len(data) < at:
+            raise _unreadable("response", data)
         foreign = self._inner.deserialize(topic, data[at:]) if len(data) > at else None
         return Response(data[1:at] or None, foreign, None)
 
 
-def _check_version(what: str, version: int, newest: int) -> None:
+def _version(what: str, data: bytes, newest: int) -> int:
+    if not data:
+        raise _unreadable(what, data)
+    version = data[0] & ~_NO_HASH
     if version > newest:
         raise ValueError(
             f"a {what} of a foreign-key join has version {version}, and this is version {newest}; "
             "finish the upgrade: all members of a group must understand each other"
         )
+    return version
+
+
+def _unreadable(what: str, data: bytes) -> ValueError:
+    return ValueError(
+        f"{data[:32]!r} is no {what} of a foreign-key join; nobody but the app itself may write to its internal topics"
+    )

@@ -84,11 +84,12 @@ class RecordBuffer(TaskStore):
         for row, encoded in self._rows.scan(b"", pack_time(due + 1)):
             held = decode_held(encoded)
             assert held.new is not None
-            key = self._codec.key_of(row[_TIME_SIZE:-_SEQUENCE_SIZE])
-            emit(HeldRecord(key, self._codec.value_of(held.new), held.context))
+            # First out of here: if it cannot be joined and is left out, it must not come again with every record after it.
             self._rows.delete(row)
             if self._log is not None:
                 self._log(self.name, _LOG_PREFIX + row, None, None, ())
+            key = self._codec.key_of(row[_TIME_SIZE:-_SEQUENCE_SIZE])
+            emit(HeldRecord(key, self._codec.value_of(held.new), held.context))
 
     def restore(self, records: Iterable[RawRecord]) -> None:
         for record in records:

@@ -211,6 +211,7 @@ def _same_count(counts: Mapping[str, int], what: str) -> int:
         shown = ", ".join(f"{topic} has {count}" for topic, count in sorted(counts.items()))
         raise TopologyError(
             f"{what} that must be co-partitioned have different partition counts: {shown}",
-            hint="a join needs equal counts on both sides: re-create one topic, or call repartition(partitions=...) on one side",
+            hint="a join needs equal counts on both sides, and a cogroup in all its inputs: re-create one topic, or call "
+            "repartition(partitions=...) on one of them",
         )
     return next(iter(counts.values()))

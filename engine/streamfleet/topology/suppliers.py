@@ -9,13 +9,15 @@ from types import FunctionType
 from typing import Any
 
 from streamfleet.errors import OptionError
-from streamfleet.processor.api import ProcessorSupplier
+from streamfleet.processor.api import FixedKeyProcessor, Processor, ProcessorSupplier
 from streamfleet.processor.wrapper import ProcessorWrapper
 from streamfleet.state.api import StateStore, StoreBuilder
 
 
-def check_supplier(operator: str, supplier: Callable[[], Any]) -> None:
-    """Call it twice: sharing one processor between tasks would mix their records, and shows only under load."""
+def check_supplier(operator: str, supplier: Callable[[], Any], kind: type | None = None) -> None:
+    """Call it twice: sharing one processor between tasks would mix their records, and shows only under load. `kind` is that of the
+    processors it must make, where it takes the place of another supplier.
+    """
     if not callable(supplier):
         raise OptionError(
             f"operator {operator} was given {supplier!r}, which is not a supplier",
@@ -28,6 +30,11 @@ def check_supplier(operator: str, supplier: Callable[[], Any]) -> None:
             f"the supplier of operator {operator} cannot be called without arguments ({error})",
             hint="pass a class, or a function without arguments that returns a new processor",
         ) from error
+    if kind is not None and not isinstance(first, kind):
+        raise OptionError(
+            f"the supplier of operator {operator} returned {first!r}, which is not a {kind.__name__}",
+            hint="a wrapper returns a supplier of the kind of processor that it was given",
+        )
     if first is second:
         raise OptionError(
             f"the supplier of operator {operator} returned one instance twice",
@@ -54,7 +61,8 @@ def wrapped_supplier(operator: str, supplier: ProcessorSupplier, wrapper: Proces
     """What the app's wrapper makes of a supplier, checked like one that a user gives."""
     wrapped = wrapper.wrap(operator, supplier)
     if wrapped is not supplier:
-        check_supplier(f"{operator}, wrapped by {type(wrapper).__qualname__},", wrapped)
+        kind = FixedKeyProcessor if isinstance(supplier(), FixedKeyProcessor) else Processor
+        check_supplier(f"{operator}, wrapped by {type(wrapper).__qualname__},", wrapped, kind)
     return wrapped
 
 

@@ -155,24 +155,25 @@ class _SubscriptionReceive(_Side):
         super().init(context)
         self._store = context.get_state_store(self._join.store)
 
-    def process(self, record: Record[Any, Subscription]) -> None:
+    def process(self, record: Record[Any, Subscription | None]) -> None:
         subscription = record.value
+        if subscription is None:
+            raise _not_ours("registration")
         if record.key is None and subscription.instruction is not Instruction.ANSWER_ALWAYS:
             internal(self.context).drop("null foreign key")
             return
         if record.key is not None:
-            self._keep(record)
+            self._keep(record.key, subscription, record.timestamp)
         self.context.forward(record)
 
-    def _keep(self, record: Record[Any, Subscription]) -> None:
-        subscription = record.value
+    def _keep(self, foreign_key: Any, subscription: Subscription, timestamp: int) -> None:
         primary_key = self._key_serde.serialize(self._key_topic, subscription.primary_key) or b""
-        row = self._prefix(record.key) + primary_key
+        row = self._prefix(foreign_key) + primary_key
         deletes = (Instruction.DELETE_AND_ANSWER, Instruction.DELETE_AND_STAY_SILENT)
         if subscription.instruction in deletes:
             self._store.put(row, None)
         else:
-            self._store.put(row, ValueAndTimestamp(subscription, record.timestamp))
+            self._store.put(row, ValueAndTimestamp(subscription, timestamp))
 
 
 class SubscriptionJoinOperator:
@@ -264,8 +265,10 @@ class _ResponseJoin(_Side):
         super().init(context)
         self._primary.init(internal(context))
 
-    def process(self, record: Record[Any, Response]) -> None:
+    def process(self, record: Record[Any, Response | None]) -> None:
         response = record.value
+        if response is None:
+            raise _not_ours("response")
         value = value_or_none(self._primary.get(record.key))
         if response.hash != self._hash(value):
             internal(self.context).drop("answer to a former value")
@@ -276,6 +279,13 @@ class _ResponseJoin(_Side):
 
     def close(self) -> None:
         self._primary.close()
+
+
+def _not_ours(topic: str) -> ValueError:
+    return ValueError(
+        f"a record without value is nothing that a foreign-key join sends to its {topic} topic; "
+        "nobody but the app itself may write to its internal topics"
+    )
 
 
 def response_partition(_topic: str, _key: Any, response: Response, _num_partitions: int) -> int | None:
