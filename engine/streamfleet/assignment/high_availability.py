@@ -20,7 +20,16 @@ from collections.abc import Iterator, Mapping
 
 from streamfleet.assignment.balance import Balance
 from streamfleet.assignment.movements import Movements
-from streamfleet.assignment.placing import by_process, holders_by_lag, keep_homes, lag_of, places, room_per_thread
+from streamfleet.assignment.placing import (
+    STATELESS_NON_OVERLAP_COST,
+    STATELESS_TRAFFIC_COST,
+    by_process,
+    holders_by_lag,
+    keep_homes,
+    lag_of,
+    places,
+    room_per_thread,
+)
 from streamfleet.assignment.racks import optimized_for_racks
 from streamfleet.assignment.snapshot import TaskKey
 from streamfleet.assignment.standby_racks import standbys_optimized_for_racks
@@ -105,7 +114,12 @@ def _stateless_places(state: ApplicationState, stateful: Mapping[TaskKey, str]) 
         if task not in balance.place_of:
             balance.add(task, (), 0)
     balance.even_out()
-    return optimized_for_racks(state, balance.place_of, traffic_cost=1, non_overlap_cost=0)
+    return optimized_for_racks(
+        state,
+        balance.place_of,
+        traffic_cost=STATELESS_TRAFFIC_COST,
+        non_overlap_cost=STATELESS_NON_OVERLAP_COST,
+    )
 
 
 def _next_probe_ms(state: ApplicationState, moves: Movements) -> int | None:

@@ -9,6 +9,10 @@ from streamfleet.assignment.load_order import Place
 from streamfleet.assignment.snapshot import TaskKey
 from streamfleet.assignment.task_assignor import ApplicationState, ProcessAssignment, ProcessState
 
+STATELESS_TRAFFIC_COST = 1
+STATELESS_NON_OVERLAP_COST = 0
+"""Moving a task without state costs nothing, whatever the app says about the others."""
+
 
 def places(state: ApplicationState) -> list[Place]:
     return [Place(name, process.threads, process.can_run) for name, process in state.processes.items()]

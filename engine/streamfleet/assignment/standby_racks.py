@@ -79,7 +79,7 @@ class _Swaps:
                 continue
             for back in self._on[other]:
                 saved_by_both = saved + self._reads(back, other) - self._reads(back, name)
-                price = self._price(task, name) + self._price(back, other)
+                price = self._price(task, name, other) + self._price(back, other, name)
                 if self._traffic * saved_by_both > price and self._may_move(back, other, name):
                     return other, back
         return None
@@ -89,8 +89,10 @@ class _Swaps:
         rack = self._state.processes[name].rack
         return sum(rack not in self._state.partition_racks[p] for p in self._state.tasks[task].changelogs)
 
-    def _price(self, task: TaskKey, name: str) -> int:
-        return self._non_overlap if task in self._state.processes[name].standby else 0
+    def _price(self, task: TaskKey, source: str, target: str) -> int:
+        """For leaving a process that has the standby; going to one that has it pays."""
+        processes = self._state.processes
+        return self._non_overlap * ((task in processes[source].standby) - (task in processes[target].standby))
 
     def _may_move(self, task: TaskKey, source: str, target: str) -> bool:
         others = [self._active[task], *(self._placed[task] - {source})]

@@ -7,7 +7,15 @@ arrives. There are standbys, and no warm-ups. What is nowhere goes to whoever ha
 from __future__ import annotations
 
 from streamfleet.assignment.balance import Balance
-from streamfleet.assignment.placing import by_process, holders_by_lag, keep_homes, places, room_per_thread
+from streamfleet.assignment.placing import (
+    STATELESS_NON_OVERLAP_COST,
+    STATELESS_TRAFFIC_COST,
+    by_process,
+    holders_by_lag,
+    keep_homes,
+    places,
+    room_per_thread,
+)
 from streamfleet.assignment.racks import optimized_for_racks
 from streamfleet.assignment.snapshot import TaskKey
 from streamfleet.assignment.standby_racks import standbys_optimized_for_racks
@@ -21,8 +29,13 @@ NON_OVERLAP_COST = 10
 class StickyTaskAssignor:
     def assign(self, state: ApplicationState) -> TaskAssignment:
         traffic_cost, non_overlap_cost = state.settings.rack_costs(TRAFFIC_COST, NON_OVERLAP_COST)
+        even = _even_places(state)
+        stateful = {task: even[task] for task in state.stateful()}
+        stateless = {task: name for task, name in even.items() if task not in stateful}
         active = optimized_for_racks(
-            state, _even_places(state), traffic_cost=traffic_cost, non_overlap_cost=non_overlap_cost
+            state, stateful, traffic_cost=traffic_cost, non_overlap_cost=non_overlap_cost
+        ) | optimized_for_racks(
+            state, stateless, traffic_cost=STATELESS_TRAFFIC_COST, non_overlap_cost=STATELESS_NON_OVERLAP_COST
         )
         standbys = standbys_optimized_for_racks(
             state,

@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 
+import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.streamfleet.assignment.simulated_cluster import Cluster, Process
 
-from streamfleet.assignment import StickyTaskAssignor, SubTopologyInfo, TaskKey
+from streamfleet.assignment import HighAvailabilityTaskAssignor, StickyTaskAssignor, SubTopologyInfo, TaskKey
 from streamfleet.assignment.racks import optimized_for_racks
 from streamfleet.assignment.snapshot import AssignorSettings
+from streamfleet.assignment.standby_racks import standbys_optimized_for_racks
 from streamfleet.assignment.task_assignor import ApplicationState, ProcessState, TaskInfo
 from streamfleet.ids import TopicPartition
 
@@ -44,12 +47,13 @@ def state(
     return ApplicationState(processes=processes, tasks=tasks, settings=chosen, partition_racks=partition_racks)
 
 
-def cost(app: ApplicationState, before, after, traffic: int, non_overlap: int) -> int:
+def cost(app: ApplicationState, after, traffic: int, non_overlap: int) -> int:
     total = 0
     for task, name in after.items():
         rack = app.processes[name].rack
         total += traffic * sum(rack not in app.partition_racks[p] for p in app.tasks[task].sources)
-        total += non_overlap * (before[task] != name and task in app.processes[before[task]].active)
+        owners = {process.process_id for process in app.processes.values() if task in process.active}
+        total += non_overlap * (owners not in (set(), {name}))
     return total
 
 
@@ -66,6 +70,18 @@ def test_nothing_moves_where_a_move_costs_more_than_it_saves():
         app = state(racks, inputs, places)
         before = dict(zip(app.tasks, ["a", "b"], strict=True))
         assert (optimized_for_racks(app, before, traffic_cost=1, non_overlap_cost=10) == before) is stays
+
+
+def test_what_a_move_costs_goes_by_who_has_the_task_and_not_by_where_balance_would_have_it_go():
+    """Each of two tasks is wanted back by who has it; for two that are nowhere else it makes no difference who moves."""
+    racks, anywhere = {"a": "r1", "b": "r2"}, [{"r1", "r2"}]
+    app = state(racks, [anywhere, anywhere], ["a", "b"])
+    crossed = dict(zip(app.tasks, ["b", "a"], strict=True))
+    assert list(optimized_for_racks(app, crossed, traffic_cost=1, non_overlap_cost=10).values()) == ["a", "b"]
+    app = state(racks, [[{"r2"}], [{"r1"}]], ["a", "a"])  # one of them has to move: the one that then reads nearby
+    for placed in (["a", "b"], ["b", "a"]):
+        before = dict(zip(app.tasks, placed, strict=True))
+        assert list(optimized_for_racks(app, before, traffic_cost=1, non_overlap_cost=10).values()) == ["b", "a"]
 
 
 def test_without_a_strategy_or_without_racks_nothing_moves():
@@ -86,19 +102,21 @@ def problems(draw):
     replicas = st.sets(st.sampled_from(["r1", "r2", "r3"]), min_size=1)
     inputs = draw(st.lists(st.lists(replicas, min_size=1, max_size=2), min_size=1, max_size=6))
     places = [draw(st.sampled_from(names)) for _ in inputs]
-    app = state(racks, inputs, [draw(st.sampled_from([place, ""])) for place in places])
+    app = state(
+        racks, inputs, [draw(st.sampled_from([place, "", *names])) for place in places]
+    )  # not always where it is
     return app, dict(zip(app.tasks, places, strict=True))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(problems(), st.integers(0, 10), st.integers(0, 10))
 def test_no_other_placement_with_the_same_shares_is_cheaper(problem, traffic, non_overlap):
     app, before = problem
     after = optimized_for_racks(app, before, traffic_cost=traffic, non_overlap_cost=non_overlap)
     assert Counter(after.values()) == Counter(before.values())
     seats = set(itertools.permutations(before.values()))
-    best = min(cost(app, before, dict(zip(app.tasks, seat, strict=True)), traffic, non_overlap) for seat in seats)
-    assert cost(app, before, after, traffic, non_overlap) == best
+    best = min(cost(app, dict(zip(app.tasks, seat, strict=True)), traffic, non_overlap) for seat in seats)
+    assert cost(app, after, traffic, non_overlap) == best
 
 
 def racked(assignor=None, **more) -> Cluster:
@@ -183,3 +201,75 @@ def test_sub_topologies_keep_their_shares_if_the_app_says_so():
     cluster.settle()
     shares = Counter((task.content_id, name) for task, name in cluster.active_places().items())
     assert set(shares.values()) == {2}
+
+
+def changes_places(assignor, *, stateful: bool, inputs: int, **settings) -> bool:
+    """Whether two tasks do, with so many input partitions each, when these have gone to each other's racks."""
+    info = SubTopologyInfo("s", {f"t{number}": 2 for number in range(inputs)}, stateful, ("log",) * stateful)
+    processes = [Process(f"p{number}", rack=f"r{number}") for number in range(2)]
+    cluster = Cluster((info,), processes, assignor=assignor, rack_aware_strategy="min_traffic", **settings)
+
+    def read_from(racks):
+        for task in info.tasks():
+            cluster.racks |= {p: frozenset({racks[task.partition]}) for p in info.partitions_of(task)}
+            cluster.racks |= {p: frozenset({"r0", "r1"}) for p in info.changelogs_of(task)}
+        cluster.settle()
+        cluster.converge(5)
+        return cluster.active_places()
+
+    before = read_from(["r0", "r1"])
+    assert sorted(before.values()) == ["p0", "p1"]
+    after = read_from(["r1", "r0"])
+    assert after in (before, {task: before[other] for task, other in itertools.permutations(before, 2)})
+    return after != before
+
+
+HA, STICKY = HighAvailabilityTaskAssignor(), StickyTaskAssignor()
+
+
+@pytest.mark.parametrize(
+    ("assignor", "inputs", "settings", "moves"),
+    [
+        # Each moves where the traffic it saves costs more than its move: 10 per partition against 1 ...
+        (HA, 1, {}, True),
+        (HA, 1, {"rack_aware_non_overlap_cost": 9}, True),
+        (HA, 1, {"rack_aware_non_overlap_cost": 10}, False),
+        (HA, 1, {"rack_aware_traffic_cost": 1}, False),
+        (HA, 1, {"rack_aware_traffic_cost": 2}, True),
+        # ... and with the sticky assignor 1 against 10.
+        (STICKY, 10, {}, False),
+        (STICKY, 11, {}, True),
+        (STICKY, 1, {"rack_aware_non_overlap_cost": 1}, False),
+        (STICKY, 2, {"rack_aware_non_overlap_cost": 1}, True),
+        (STICKY, 1, {"rack_aware_traffic_cost": 11}, True),
+    ],
+)
+def test_costs_are_the_assignors_own_unless_the_app_has_others(assignor, inputs, settings, moves):
+    assert changes_places(assignor, stateful=True, inputs=inputs, **settings) is moves
+
+
+@pytest.mark.parametrize("assignor", [HA, STICKY], ids=["high_availability", "sticky"])
+def test_a_task_without_state_moves_for_nothing_whatever_the_app_says_of_moves(assignor):
+    assert changes_places(assignor, stateful=False, inputs=1, rack_aware_non_overlap_cost=100)
+
+
+def test_a_standby_is_wanted_back_by_who_has_it():
+    """Going home saves moves as well as traffic."""
+    tasks = [TaskKey("s", 0), TaskKey("s", 1)]
+    app = state({"a": "r1", "b": "r1", "c": "r2"}, [[{"r1"}]] * 2, ["a", "a"])
+    logs = [TopicPartition("log", number) for number in range(2)]
+    infos = {
+        task: msgspec.structs.replace(app.tasks[task], stateful=True, changelogs=(logs[task.partition],))
+        for task in tasks
+    }
+    holders = {"b": frozenset({tasks[0]}), "c": frozenset({tasks[1]})}
+    processes = {
+        name: msgspec.structs.replace(process, standby=holders.get(name, frozenset()))
+        for name, process in app.processes.items()
+    }
+    racks = app.partition_racks | {logs[0]: frozenset({"r1"}), logs[1]: frozenset({"r1", "r2"})}
+    app = msgspec.structs.replace(app, tasks=infos, processes=processes, partition_racks=racks)
+    crossed = {tasks[0]: {"c"}, tasks[1]: {"b"}}
+    active = dict.fromkeys(tasks, "a")
+    found = standbys_optimized_for_racks(app, active, crossed, traffic_cost=1, non_overlap_cost=10)
+    assert found == {tasks[0]: {"b"}, tasks[1]: {"c"}}
