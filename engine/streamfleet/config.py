@@ -170,6 +170,9 @@ class StreamsConfig:
     """Block cache and write buffers of all databases of a process together."""
     state_cleanup_delay_ms: int = _setting("state.cleanup.delay.ms", 600_000, _at_least(0, _milliseconds))
     """After which the local state of a task that this process no longer has is deleted."""
+    state_cleanup_dir_max_age_ms: int = _setting("state.cleanup.dir.max.age.ms", -1, _at_least(-1, _milliseconds))
+    """Local state that was not used for longer is deleted at the start and restored: what its changelog deleted meanwhile would
+    come back to life otherwise. Choose less than the changelogs' `delete.retention.ms`, a day; -1: never."""
     dsl_store_kind: Literal["rocksdb", "in_memory"] = _setting(
         "dsl.store.suppliers.class", "rocksdb", _one_of("rocksdb", "in_memory")
     )
@@ -236,7 +239,7 @@ class StreamsConfig:
     max_poll_interval_ms: int = _setting("max.poll.interval.ms", 300_000, _at_least(1, _milliseconds))
     """After which a member whose thread makes no step leaves the group."""
     task_timeout_ms: int = _setting("task.timeout.ms", 300_000, _at_least(0, _milliseconds))
-    """How long a broker may be away before the app gives up."""
+    """How long a broker may be away, or a partition that has to be read give nothing, before the app gives up."""
     source_check_interval_ms: int = _setting("source.check.interval.ms", 30_000, _at_least(0, _milliseconds))
     """How often to see whether the input topics are still the same, with the same partitions."""
     missing_source_timeout_ms: int = _setting("missing.source.timeout.ms", 5_000, _at_least(0, _milliseconds))

@@ -143,6 +143,7 @@ class KafkaStreams:
             raise StreamsError(f"the app was started already, it is {self._state.value}")
         self._directory.lock()
         try:
+            self._drop_outdated_state()
             process_id = load_process_id(self._directory.path)
             self._wiring = Wiring(
                 self._topology,
@@ -352,8 +353,22 @@ class KafkaStreams:
         if deleted and self._factory is not None:
             for name in deleted:
                 content_id, _, partition = name.rpartition("_")
-                self._factory.inventory.forget((content_id, int(partition)))
+                if partition.isdigit():  # not what was set aside
+                    self._factory.inventory.forget((content_id, int(partition)))
             log.info("local state of tasks that are elsewhere was deleted", tasks=deleted)
+
+    def _drop_outdated_state(self) -> None:
+        """A changelog remembers for a while only what was deleted. Older state would keep what is gone there."""
+        max_age_ms = self._config.state_cleanup_dir_max_age_ms
+        if max_age_ms < 0:
+            return
+        deleted = self._directory.drop_outdated(max_age_ms, self._clock.now_ms())
+        if deleted:
+            log.warning(
+                "local state was not used for too long, it is deleted and restored",
+                tasks=deleted,
+                max_age_ms=max_age_ms,
+            )
 
     def _on_failure(self, number: int, error: Exception) -> AfterFailure:
         """A thread has failed. Unless the handler wants another one, so has the app: the rest going on alone would hide it."""

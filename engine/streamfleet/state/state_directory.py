@@ -78,14 +78,19 @@ class StateDirectory:
     def claim_task(self, content_id: str, partition: int) -> Path:
         """The task's directory, for whoever asks first."""
         path = self.task_directory(content_id, partition)
+        if not self._claim(path):
+            raise TaskLockedError(
+                f"the state of task {path.name} is open in another stream thread of this process",
+                hint="it is taken over when that one has closed it",
+            )
+        return path
+
+    def _claim(self, path: Path) -> bool:
         with self._claiming:
             if path in self._claimed:
-                raise TaskLockedError(
-                    f"the state of task {path.name} is open in another stream thread of this process",
-                    hint="it is taken over when that one has closed it",
-                )
+                return False
             self._claimed.add(path)
-        return path
+            return True
 
     def give_up_task(self, path: Path) -> None:
         with self._claiming:
@@ -123,13 +128,27 @@ class StateDirectory:
         """Delete the state of tasks that are not among those to keep and were not written for that long; returns their names."""
         deleted = []
         for entry in self._directory.iterdir():
-            task = entry.with_name(entry.name.removesuffix(FORMER_SUFFIX))
-            if not entry.is_dir() or task in keep or task in self._claimed or not _TASK_DIRECTORY.fullmatch(task.name):
+            task = _task_of(entry)
+            if task is None or task in keep or not self._claim(task):
                 continue
-            if now_ms - entry.stat().st_mtime_ns // 1_000_000 >= delay_ms:
-                shutil.rmtree(entry, ignore_errors=True)
-                deleted.append(entry.name)
+            try:  # it is ours: a StreamThread that wants it now has to wait, and finds it gone
+                if entry.exists() and now_ms - _modified_ms(entry) >= delay_ms:
+                    shutil.rmtree(entry, ignore_errors=True)
+                    deleted.append(entry.name)
+            finally:
+                self.give_up_task(task)
         return deleted
+
+    def drop_outdated(self, max_age_ms: int, now_ms: int) -> list[str]:
+        """Before any task is opened: delete the state of tasks that was not used for longer than that; returns their names."""
+        outdated = [
+            entry
+            for entry in self._directory.iterdir()
+            if _task_of(entry) is not None and now_ms - _used_ms(entry) > max_age_ms
+        ]
+        for entry in outdated:
+            shutil.rmtree(entry, ignore_errors=True)
+        return sorted(entry.name for entry in outdated)
 
     def wipe(self) -> None:
         """Delete the local state of all tasks."""
@@ -156,3 +175,18 @@ class StateDirectory:
             with suppress(OSError):  # what could not be written to it is tried once more on closing
                 self._lock.close()
             self._lock = None
+
+
+def _task_of(entry: Path) -> Path | None:
+    """The task's directory that this is, or was set aside from; None if it is no state of a task."""
+    task = entry.with_name(entry.name.removesuffix(FORMER_SUFFIX))
+    return task if entry.is_dir() and _TASK_DIRECTORY.fullmatch(task.name) else None
+
+
+def _modified_ms(path: Path) -> int:
+    return path.stat().st_mtime_ns // 1_000_000
+
+
+def _used_ms(directory: Path) -> int:
+    """When anything in it was written last: a database that is only appended to does not touch its directory."""
+    return max(_modified_ms(path) for path in (directory, *directory.iterdir()))

@@ -3,11 +3,13 @@
 import errno
 import os
 import resource
+import shutil
+import threading
 from pathlib import Path
 
 import pytest
 
-from streamfleet.errors import StateStoreError
+from streamfleet.errors import StateStoreError, TaskLockedError
 from streamfleet.state.process_id import load_process_id
 from streamfleet.state.state_directory import StateDirectory
 
@@ -108,6 +110,59 @@ def test_cleaning_spares_what_is_kept_young_or_not_a_task(directory):
     assert not old.exists()
     assert of_java.exists()
     assert (directory.path / "global").exists()
+
+
+def test_a_task_that_is_cleaned_cannot_be_opened_until_it_is_gone(directory, monkeypatch):
+    """Another StreamThread of the process takes the task over at the very moment in which it is deleted."""
+    path = make_task(directory, "aa" * 8, 0, age_ms=2_000, now_ms=10_000_000)
+    delete, claims = shutil.rmtree, []
+
+    def delete_while_another_thread_claims(entry, **options):
+        thread = threading.Thread(target=lambda: claims.append(claim(directory, "aa" * 8, 0)))
+        thread.start()
+        thread.join(10)
+        delete(entry, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", delete_while_another_thread_claims)
+    assert directory.clean(set(), delay_ms=1_000, now_ms=10_000_000) == [path.name]
+    assert [type(each) for each in claims] == [TaskLockedError]
+    assert directory.claim_task("aa" * 8, 0) == path and not path.exists()
+
+
+def claim(directory, content_id, partition):
+    try:
+        return directory.claim_task(content_id, partition)
+    except TaskLockedError as error:
+        return error
+
+
+def test_a_task_that_is_open_is_not_cleaned(directory):
+    path = make_task(directory, "aa" * 8, 0, age_ms=2_000, now_ms=10_000_000)
+    directory.claim_task("aa" * 8, 0)
+    assert directory.clean(set(), delay_ms=1_000, now_ms=10_000_000) == [] and path.exists()
+    directory.give_up_task(path)
+    assert directory.clean(set(), delay_ms=1_000, now_ms=10_000_000) == [path.name]
+
+
+def test_what_is_too_young_to_be_cleaned_can_be_opened_afterwards(directory):
+    path = make_task(directory, "aa" * 8, 0, age_ms=500, now_ms=10_000_000)
+    assert directory.clean(set(), delay_ms=1_000, now_ms=10_000_000) == []
+    assert directory.claim_task("aa" * 8, 0) == path
+
+
+def test_state_that_was_not_used_for_too_long_is_dropped(directory):
+    now_ms, age_ms = 10_000_000, 1_000
+    old = make_task(directory, "aa" * 8, 0, age_ms=age_ms + 1, now_ms=now_ms)
+    old_former = make_task(directory, "aa" * 8, 1, age_ms=age_ms + 1, now_ms=now_ms)
+    directory.set_task_aside("aa" * 8, 1)
+    young = make_task(directory, "bb" * 8, 0, age_ms=age_ms, now_ms=now_ms)
+    written = make_task(directory, "bb" * 8, 1, age_ms=0, now_ms=now_ms)
+    (written / "000007.sst").write_text("")
+    os.utime(written, (0, 0))
+    of_java = make_task(directory, "0", 1, age_ms=9_000, now_ms=now_ms)
+    assert directory.drop_outdated(age_ms, now_ms) == [old.name, f"{old_former.name}.former"]
+    assert not old.exists() and directory.former_task("aa" * 8, 1) is None
+    assert young.exists() and written.exists() and of_java.exists()
 
 
 def test_wiping_leaves_the_lock_and_the_identity(directory):
