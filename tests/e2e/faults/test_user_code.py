@@ -52,7 +52,7 @@ def test_F11_records_of_one_key_are_left_out_and_become_dead_letters_if_so_decla
         assert ledger.bench._check_state() + ledger.bench._check_owners() == []
 
 
-def test_F12_a_slow_operator_loses_its_task_to_another_worker_and_commits_nothing_later(tmp_path):
+def test_F12_a_slow_operator_loses_its_task_stays_out_while_it_is_slow_and_joins_again_once(tmp_path):
     with reduced_ledger(tmp_path) as ledger:
         began = time.time()
         other = ledger.started()
@@ -66,9 +66,14 @@ def test_F12_a_slow_operator_loses_its_task_to_another_worker_and_commits_nothin
         ledger.bench.wait_until_caught_up(15)
         assert time.time() - asleep < 20, "nobody waited for the slow one"
         wait_for(lambda: events_of(slow, "task running", asleep), "the slow worker has joined again")
-        assert [e for e in events_of(slow, "group event", asleep) if e["what"] == "Lost"]
         ledger.write_rest()
         ledger.finish()
+        (lost,) = _told(slow, "Lost", asleep)
+        back = min(event["timestamp"] for event in events_of(slow, "task running", asleep))
+        assert asleep + 15 < lost < back, "out for as long as it slept, and told before it was given tasks again"
+        assert not [at for at in _told(slow, "Assigned", asleep) if at < lost]
+        calls = [at for at in _told(other, "Rebalancing", asleep) if at < lost]
+        assert len(calls) == 1, "one rebalance to throw it out, none while it sleeps"
 
 
 def test_F13_a_worker_without_memory_ends_like_a_killed_one(tmp_path):
@@ -105,6 +110,11 @@ def test_F14_a_record_that_fails_again_and_again_is_named_and_holds_up_only_its_
             worker.kill()
             worker.start()
         ledger.finish()
+
+
+def _told(worker, what, since):
+    """When the group told a worker something."""
+    return [event["timestamp"] for event in events_of(worker, "group event", since) if event["what"] == what]
 
 
 def _sleeps_in_any_partition(ledger, seconds):

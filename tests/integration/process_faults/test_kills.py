@@ -2,7 +2,7 @@
 
 import time
 
-from tests.e2e.faults.reduced_ledger import FAILED, KILLED, ends_with, events_of, reduced_ledger
+from tests.e2e.faults.reduced_ledger import KILLED, ends_with, events_of, reduced_ledger
 from tests.ledger.app import STORES
 
 ON_DISK = sum(store.layout != "memory" for store in STORES)
@@ -27,10 +27,10 @@ def test_F04_a_store_that_missed_a_commit_is_replayed_from_its_own_offset(tmp_pa
         ledger.bench.wait_until_caught_up()
         assert worker.leave() == 0
         few = _records_behind(ledger, 0.55)
-        worker.start("--failpoint", "after_end_txn:raise:1")
+        worker.start("--failpoint", "after_end_txn:kill:1")
         worker.must_live = False
         ledger.write_some(0.55)
-        ends_with(worker, FAILED)
+        ends_with(worker, KILLED)
         in_memory = ledger.bench.records_kept_in_memory()
         restarted = time.time()
         worker.start()
