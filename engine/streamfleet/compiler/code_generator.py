@@ -130,7 +130,7 @@ class CodeGenerator:
         self._line(spot.deeper(), "for origin, key, value in batch:")
         inner = Spot(spot.indent + 2, 1, "continue")
         self._line(inner, "environment.record_context = origin")
-        if self.called:
+        if self.called:  # else nobody can ask within a batch, and the task itself moves it on behind one
             self._line(inner, "if origin.timestamp > environment.stream_time:")
             self._line(inner.deeper(), "environment.stream_time = origin.timestamp")
         self._write_children(self._children[node.name], Values("key", "value", "origin"), None, inner)

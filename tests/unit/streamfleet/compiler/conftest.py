@@ -11,7 +11,7 @@ from streamfleet.config import StreamsConfig
 from streamfleet.ids import TaskId
 from streamfleet.processor.api import FixedKeyProcessor, Processor
 from streamfleet.processor.handlers import LogAndFailProcessing
-from streamfleet.records import RecordContext
+from streamfleet.records import Record, RecordContext
 from streamfleet.topology.nodes import ProcessorNode, ProcessorTopology, SinkNode, SourceNode
 
 
@@ -28,6 +28,12 @@ class Sender:
         self.sent = []
         self.dead_letters = []
         self.error = None
+
+    def to_topic(self, operator, topic, key_serde, value_serde):
+        def send(key, value, timestamp, headers):
+            self.send(operator, topic, Record(key, value, timestamp, headers), key_serde, value_serde, None)
+
+        return send
 
     def send(self, operator, topic, record, key_serde, value_serde, partitioner):
         if self.error is not None:
@@ -47,6 +53,7 @@ class FakeEnvironment:
         ).with_(**settings)
         self.application_id = "app"
         self.task_id = TaskId(0, 3)
+        self.stream_time = 100
         self.record_context: RecordContext | None = RecordContext("in", 3, 42, 7, b"raw-k", b"raw-v", (("h", b"1"),))
         self.processing_handler: Any = LogAndFailProcessing()
         self.sender = Sender()
@@ -59,7 +66,7 @@ class FakeEnvironment:
         self.shared_objects: dict[object, Any] = {}
 
     def stream_time_ms(self):
-        return 100
+        return self.stream_time
 
     def system_time_ms(self):
         return 200

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from streamfleet.compiler.compiled import CompiledProgram
+from streamfleet.compiler.interpreter import Interpreter
 from streamfleet.errors import ProcessingError, SerializationError
 from streamfleet.processor.handlers import (
     HandlerResponse,
@@ -27,6 +29,18 @@ class Asked(ProcessingHandler):
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
+
+
+@pytest.fixture(params=[Interpreter, CompiledProgram])
+def start(request, environment):
+    """Either execution: what follows an error must not depend on it."""
+
+    def start_program(graph):
+        program = request.param(graph.build(), environment)
+        program.init()
+        return program
+
+    return start_program
 
 
 def forward(context, record):
@@ -83,7 +97,7 @@ def test_handler_is_told_the_record_and_where_it_came_from(graph, start, environ
     graph.source("s").processor("p", fail, "s")
     start(graph).process("s", RECORD)
     context, record, error = handler.calls[0]
-    assert record is RECORD and str(error) == "boom"
+    assert record == RECORD and str(error) == "boom"
     assert (context.operator, context.topic, context.partition, context.offset) == ("p", "in", 3, 42)
     assert (context.timestamp, context.headers, context.raw_key) == (7, (("h", b"1"),), b"raw-k")
 
