@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamfleet.commit.api import GroupOffsets
+from streamfleet.commit.delivery_failures import ask_sender
 from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TopicPartition
 from streamfleet.ports import Admin, IdempotentProducer, OffsetKind, Producer
@@ -51,7 +52,7 @@ class AtLeastOnceCommit:
         self._producer.flush(FLUSH_TIMEOUT_MS)
         self._failpoints.hit("after_flush")
         for failure in self._producer.take_failures():
-            committing[0].handle_delivery_failure(failure.record, failure.error)
+            ask_sender(failure, tasks)
         reached = self._changelog_offsets(committing)
         if offsets:
             self._offsets.commit(offsets)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 
 from streamfleet.commit.api import GroupOffsets
+from streamfleet.commit.delivery_failures import ask_sender
 from streamfleet.errors import StreamsError, TaskInterruptedError
 from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TopicPartition
@@ -144,7 +145,7 @@ class ExactlyOnceCommit:
             return
         first = failures[0]
         if self._learn(failures) > MAX_REPLAYS:
-            committing[0].handle_delivery_failure(first.record, first.error)
+            ask_sender(first, committing)
             raise first.error
         raise TransactionAbortRequiredError(
             f"a record did not reach topic {first.record.topic}: {first.error}", code="_PURGE_INFLIGHT"

@@ -37,7 +37,7 @@ from streamfleet.task.record_deserializer import RecordDeserializer
 from streamfleet.task.record_queue import RecordQueue
 from streamfleet.task.store_engines import StoreEngines
 from streamfleet.task.task_context import TaskContext
-from streamfleet.topology.nodes import ProcessorTopology, SourceNode
+from streamfleet.topology.nodes import ProcessorTopology, SinkNode, SourceNode
 
 if TYPE_CHECKING:
     from streamfleet.config import StreamsConfig
@@ -270,11 +270,19 @@ class StreamTask:
         self.is_torn = False
         return processed
 
+    def may_send_to(self, topic: str) -> bool:
+        """Whether one of its sinks writes to that topic; one that chooses the topic of every record may."""
+        sinks = (node for node in self._topology.nodes if isinstance(node, SinkNode))
+        return any(not isinstance(sink.topic, str) or sink.topic == topic for sink in sinks)
+
     def handle_delivery_failure(self, record: ProducerRecord, error: Exception) -> None:
         """A record that the producer had taken did not reach its topic: the production handler decides."""
         self.is_torn = True
         if isinstance(error, TaskInterruptedError):
             raise error  # the broker is at fault, not this record
+        # Which input record led to it is not known any more: it is not the last one.
+        timestamp = self._clock.now_ms() if record.timestamp is None else record.timestamp
+        self._context.record_context = RecordContext("", -1, -1, timestamp)
         self._context.sender.handle_send_error(f"topic {record.topic}", record, error)
         self.is_torn = False
 
