@@ -20,19 +20,27 @@ def registry():
     return SchemaRegistryClient.new_client({"url": "mock://"})
 
 
-def order_message():
-    """What protoc would generate for `message Order { string customer = 1; int64 cents = 2; }`."""
+def order_messages(**more):
+    """What protoc would generate for `message Order { string customer = 1; int64 cents = 2; }`, with more texts, and a
+    `message Return { Order order = 1; }` in the same file: each version of it in a pool of its own.
+    """
     file = descriptor_pb2.FileDescriptorProto(name="order.proto", package="shop", syntax="proto3")
-    message = file.message_type.add(name="Order")
     field = descriptor_pb2.FieldDescriptorProto
-    message.field.add(name="customer", number=1, type=field.TYPE_STRING, label=field.LABEL_OPTIONAL)
-    message.field.add(name="cents", number=2, type=field.TYPE_INT64, label=field.LABEL_OPTIONAL)
+    order = file.message_type.add(name="Order")
+    order.field.add(name="customer", number=1, type=field.TYPE_STRING, label=field.LABEL_OPTIONAL)
+    order.field.add(name="cents", number=2, type=field.TYPE_INT64, label=field.LABEL_OPTIONAL)
+    for name, number in more.items():
+        order.field.add(name=name, number=number, type=field.TYPE_STRING, label=field.LABEL_OPTIONAL)
+    back = file.message_type.add(name="Return")
+    back.field.add(name="order", number=1, type=field.TYPE_MESSAGE, type_name=".shop.Order", label=field.LABEL_OPTIONAL)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Order"))
+    kinds = (pool.FindMessageTypeByName(f"shop.{name}") for name in ("Order", "Return"))
+    return tuple(message_factory.GetMessageClass(kind) for kind in kinds)
 
 
-ORDER = order_message()
+ORDER, RETURN = order_messages()
+NEWER_ORDER, _ = order_messages(currency=3)
 
 
 @given(st.text(), st.integers(-(2**63), 2**63 - 1))
@@ -63,6 +71,26 @@ def test_avro_reads_what_an_older_schema_wrote():
     assert read == {"customer": "c1", "cents": 3, "currency": "EUR"}
 
 
+def test_avro_reads_what_a_newer_schema_wrote_without_what_it_does_not_know():
+    client = registry()
+    newer = {**SCHEMA, "fields": [*FIELDS, {"name": "currency", "type": "string", "default": "EUR"}]}
+    written = sf.serdes.avro(newer, registry=client).serialize(
+        "orders", {"customer": "c1", "cents": 3, "currency": "GBP"}
+    )
+    assert sf.serdes.avro(SCHEMA, registry=client).deserialize("orders", written) == {"customer": "c1", "cents": 3}
+
+
+def test_avro_refuses_what_its_schema_cannot_be_read_as():
+    client = registry()
+    written = sf.serdes.avro(SCHEMA, registry=client).serialize("orders", {"customer": "c1", "cents": 3})
+    needs_more = {
+        **SCHEMA,
+        "fields": [*FIELDS, {"name": "currency", "type": "string"}],
+    }  # and says nothing for old ones
+    with pytest.raises(ValueError, match=r"avro\(\) cannot read"):
+        sf.serdes.avro(needs_more, registry=client).deserialize("orders", written)
+
+
 def test_avro_can_carry_classes():
     serde = sf.serdes.avro(
         SCHEMA,
@@ -73,10 +101,41 @@ def test_avro_can_carry_classes():
     assert serde.deserialize("orders", serde.serialize("orders", ("c1", 3))) == ("c1", 3)
 
 
-def test_protobuf_gives_back_what_it_was_given():
-    serde = sf.serdes.protobuf(ORDER, registry=registry())
-    order = ORDER(customer="c1", cents=3)
+@given(st.text(), st.integers(-(2**63), 2**63 - 1))
+def test_protobuf_gives_back_what_it_was_given(customer, cents):
+    serde = sf.serdes.protobuf(ORDER, registry=REGISTRY)
+    order = ORDER(customer=customer, cents=cents)
     assert serde.deserialize("orders", serde.serialize("orders", order)) == order
+
+
+def test_protobuf_is_framed_as_java_frames_it_and_registered_by_topic():
+    """Magic byte, schema id, and which message of the schema's file it is: 0 for the first, else a list of indexes (zig-zag)."""
+    client = registry()
+    data = sf.serdes.protobuf(ORDER, registry=client).serialize("orders", ORDER(customer="c1", cents=3))
+    known = client.get_latest_version("orders-value")
+    assert known.schema.schema_type == "PROTOBUF"
+    assert data == b"\x00" + known.schema_id.to_bytes(4, "big") + b"\x00" + b"\x0a\x02c1\x10\x03"
+    second = sf.serdes.protobuf(RETURN, registry=client, is_key=True).serialize(
+        "orders", RETURN(order=ORDER(customer="c1"))
+    )
+    assert second[5:] == b"\x02\x02" + b"\x0a\x04\x0a\x02c1"
+    assert set(client.get_subjects()) == {"orders-key", "orders-value"}
+
+
+def test_protobuf_reads_what_an_older_class_wrote():
+    client = registry()
+    written = sf.serdes.protobuf(ORDER, registry=client).serialize("orders", ORDER(customer="c1", cents=3))
+    read = sf.serdes.protobuf(NEWER_ORDER, registry=client).deserialize("orders", written)
+    assert read == NEWER_ORDER(customer="c1", cents=3, currency="")
+
+
+def test_protobuf_reads_what_a_newer_class_wrote_and_keeps_what_it_does_not_know():
+    client = registry()
+    newer, older = sf.serdes.protobuf(NEWER_ORDER, registry=client), sf.serdes.protobuf(ORDER, registry=client)
+    read = older.deserialize("orders", newer.serialize("orders", NEWER_ORDER(customer="c1", cents=3, currency="GBP")))
+    assert (read.customer, read.cents) == ("c1", 3)
+    passed_on = newer.deserialize("copies", older.serialize("copies", read))
+    assert passed_on == NEWER_ORDER(customer="c1", cents=3, currency="GBP")
 
 
 @pytest.mark.parametrize(
@@ -87,26 +146,55 @@ def test_nothing_stays_nothing(serde):
     assert serde.deserialize("orders", None) is None
 
 
-@pytest.mark.parametrize("data", [b"", b"abc", b"\x01\x00\x00\x00\x01\x04c1\x06", b"\x00\x00\x00\x00\x01\x04c"])
-def test_bytes_of_others_are_refused_as_bad_records(data):
-    client = registry()
-    serde = sf.serdes.avro(SCHEMA, registry=client)
-    serde.serialize("orders", {"customer": "c1", "cents": 3})
-    with pytest.raises(ValueError, match=r"avro\(\) cannot read"):
+SERDES = {
+    "avro": (lambda client: sf.serdes.avro(SCHEMA, registry=client), {"customer": "c1", "cents": 3}),
+    "protobuf": (lambda client: sf.serdes.protobuf(ORDER, registry=client), ORDER(customer="c1", cents=3)),
+}
+each_kind = pytest.mark.parametrize("kind", SERDES)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        *[(kind, data) for kind in SERDES for data in (b"", b"abc", b"\x00\x00\x00\x00")],
+        *[(kind, b"\x01\x00\x00\x00\x01\x00") for kind in SERDES],
+        ("avro", b"\x00\x00\x00\x00\x01\x04c"),
+        ("protobuf", b"\x00\x00\x00\x00\x01"),
+        ("protobuf", b"\x00\x00\x00\x00\x01\x00\x0a\x09c1"),
+        ("protobuf", b"\x00\x00\x00\x00\x01\x00\x0a\x02\xff\xfe"),
+    ],
+)
+def test_bytes_of_others_are_refused_as_bad_records(kind, data):
+    make, value = SERDES[kind]
+    serde = make(registry())
+    serde.serialize("orders", value)
+    with pytest.raises(ValueError, match=rf"{kind}\(\) cannot read"):
         serde.deserialize("orders", data)
 
 
-def test_a_value_that_does_not_fit_is_refused_as_a_bad_record():
-    with pytest.raises(ValueError, match=r"avro\(\) cannot write"):
-        sf.serdes.avro(SCHEMA, registry=registry()).serialize("orders", {"customer": "c1"})
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("avro", {"customer": "c1"}),
+        ("avro", 5),
+        ("protobuf", RETURN()),
+        ("protobuf", {"customer": "c1"}),
+        ("protobuf", 5),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_as_a_bad_record(kind, value):
+    with pytest.raises(ValueError, match=rf"{kind}\(\) cannot write .*\({type(value).__name__}\)"):
+        SERDES[kind][0](registry()).serialize("orders", value)
 
 
-def test_a_registry_that_is_away_is_no_fault_of_the_record():
-    serde = sf.serdes.avro(SCHEMA, registry={"url": NOWHERE, "max.retries": 0})
+@each_kind
+def test_a_registry_that_is_away_is_no_fault_of_the_record(kind):
+    make, value = SERDES[kind]
+    serde = make({"url": NOWHERE, "max.retries": 0})
     with pytest.raises(SerdeUnavailableError, match="does not answer"):
-        serde.serialize("orders", {"customer": "c1", "cents": 3})
+        serde.serialize("orders", value)
     with pytest.raises(SerdeUnavailableError, match="does not answer"):
-        serde.deserialize("orders", b"\x00\x00\x00\x00\x01\x04c1\x06")
+        serde.deserialize("orders", b"\x00\x00\x00\x00\x01\x00\x0a\x02c1")
 
 
 def test_declaring_connects_nowhere_and_names_the_schema_for_the_lock():
@@ -152,10 +240,33 @@ def test_a_topology_uses_them_for_streams_and_stores():
     assert set(client.get_subjects()) == {"orders-value", "sums-value", "a-sums-changelog-value"}
 
 
+def test_a_topology_carries_messages_through_streams_stores_and_a_join():
+    client = registry()
+    orders, returns = (sf.serdes.protobuf(kind, registry=client) for kind in (ORDER, RETURN))
+    text = sf.serdes.string()
+    builder = sf.StreamsBuilder()
+    table = builder.table("orders", key_serde=text, value_serde=orders, store="orders")
+    taken_back = builder.stream("returns", key_serde=text, value_serde=returns)
+    sums = taken_back.join(table, lambda back, order: ORDER(customer=order.customer, cents=-order.cents))
+    sums.to("out", key_serde=text, value_serde=orders)
+    config = sf.StreamsConfig(application_id="a")
+    with TopologyTestDriver(builder.build(), config) as driver:
+        driver.input_topic("orders", text, orders).pipe("o1", ORDER(customer="c1", cents=3), 0)
+        driver.input_topic("returns", text, returns).pipe("o1", RETURN(), 1)
+        assert driver.store("orders").get("o1").value == ORDER(customer="c1", cents=3)
+        assert driver.output_topic("out", text, orders).read_all() == [("o1", ORDER(customer="c1", cents=-3))]
+        with pytest.raises(
+            sf.DeserializationError, match=r"protobuf\(\) cannot read .*topic returns, partition 0, offset 1"
+        ):
+            driver.pipe_raw("returns", b"o1", b"no message", 2)
+    assert {"orders-value", "returns-value", "out-value", "a-orders-changelog-value"} == set(client.get_subjects())
+
+
+@each_kind
 @pytest.mark.parametrize("side", ["source", "sink", "store"])
-def test_an_outage_of_the_registry_drops_nothing_whatever_the_handlers_answer(side):
-    away = sf.serdes.avro(SCHEMA, registry={"url": NOWHERE, "max.retries": 0})
-    here = sf.serdes.avro(SCHEMA, registry=registry())
+def test_an_outage_of_the_registry_drops_nothing_whatever_the_handlers_answer(kind, side):
+    make, value = SERDES[kind]
+    away, here = make({"url": NOWHERE, "max.retries": 0}), make(registry())
     text = sf.serdes.string()
     builder = sf.StreamsBuilder()
     stream = builder.stream("orders", key_serde=text, value_serde=away if side == "source" else here)
@@ -175,5 +286,5 @@ def test_an_outage_of_the_registry_drops_nothing_whatever_the_handlers_answer(si
         TopologyTestDriver(builder.build(), config) as driver,
     ):
         metrics.append(driver.metrics())
-        driver.input_topic("orders", text, here).pipe("c1", {"customer": "c1", "cents": 3}, 0)
+        driver.input_topic("orders", text, here).pipe("c1", value, 0)
     assert metrics[0].dropped_records == {}
