@@ -90,7 +90,7 @@ class _told_errors:  # noqa: N801 -- reads as a statement
             code = next((code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)), DEFECT)
             raise typer.Exit(code) from error
         if isinstance(error, Exception):
-            traceback.print_exception(error)
+            to_stderr("".join(traceback.format_exception(error)))
             raise typer.Exit(DEFECT) from error  # never 1, which would say that an audit found errors
 
 

@@ -9,6 +9,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from streamfleet_jobs.secrets import hidden
+
 Report = Callable[[str], None]
 
 _WIDTH = 30
@@ -16,7 +18,7 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 def to_stderr(message: str) -> None:
-    sys.stderr.write(message + "\n")
+    sys.stderr.write(hidden(message) + "\n")
     sys.stderr.flush()
 
 

@@ -15,7 +15,9 @@ class Lab:
         self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
 
     def create(self, name, partitions, **configs):
-        topic = f"audit-{name}-{uuid.uuid4().hex[:6]}"
+        return self.create_exactly(f"audit-{name}-{uuid.uuid4().hex[:6]}", partitions, **configs)
+
+    def create_exactly(self, topic, partitions=1, **configs):
         settings = {key.replace("_", "."): str(value) for key, value in configs.items()}
         new = NewTopic(topic, partitions, 1, config={"cleanup.policy": "compact", **settings})
         self.admin.create_topics([new])[topic].result(20)
@@ -60,6 +62,19 @@ class Lab:
                     producer.poll(0.05)
             producer.poll(0)
         assert producer.flush(60) == 0
+
+    def write_in_transactions(self, topic, records, size=2000):
+        """(key, value), so many per transaction; every fifth transaction is written twice, and aborted the first time."""
+        settings = {"transactional.id": uuid.uuid4().hex, "partitioner": "murmur2", "log_level": 0}
+        producer = Producer({"bootstrap.servers": self.servers, **settings})
+        producer.init_transactions(30)
+        for number, begin in enumerate(range(0, len(records), size)):
+            for is_aborted in (True, False) if number % 5 == 4 else (False,):
+                producer.begin_transaction()
+                for key, value in records[begin : begin + size]:
+                    producer.produce(topic, key=key, value=value)
+                assert producer.flush(60) == 0
+                (producer.abort_transaction if is_aborted else producer.commit_transaction)(30)
 
     def first_dirty(self, topic):
         """By partition, as the cleaner's checkpoint has it on disk: the truth."""

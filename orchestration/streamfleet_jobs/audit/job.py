@@ -27,6 +27,7 @@ from streamfleet_jobs.audit.findings import Finding, Verdict, verdict_of
 from streamfleet_jobs.audit.first_dirty import FirstDirty, from_consumer, from_raw_log
 from streamfleet_jobs.audit.local_engine import LocalEngine
 from streamfleet_jobs.audit.log_facts import LogFacts, log_facts
+from streamfleet_jobs.audit.orphan_topics import orphan_findings, orphans
 from streamfleet_jobs.audit.report_html import render
 from streamfleet_jobs.audit.result import AuditResult, result_of
 from streamfleet_jobs.audit.rules import store_findings, topic_findings
@@ -35,7 +36,7 @@ from streamfleet_jobs.audit.stages import Stages, write_whole
 from streamfleet_jobs.audit.store_facts import StoreFacts
 from streamfleet_jobs.engines import EngineName
 from streamfleet_jobs.kafka.raw_log import RawConnection, RawLog, RawLogUnavailableError
-from streamfleet_jobs.kafka.topics import TopicPin, pin_topics
+from streamfleet_jobs.kafka.topics import TopicPin, pin_topics, topic_names
 from streamfleet_jobs.pipes import tell_dagster
 from streamfleet_jobs.progress import Report
 
@@ -46,6 +47,8 @@ class Pinned(msgspec.Struct, frozen=True):
     started_at_ms: int
     topics: dict[str, TopicPin]
     digests: dict[str, StoreDigests] = {}
+    orphans: tuple[str, ...] = ()
+    """Topics that look like the app's, and that it does not use."""
 
 
 class JudgedStore(msgspec.Struct, frozen=True):
@@ -60,7 +63,7 @@ class JudgedStore(msgspec.Struct, frozen=True):
 
 def run(spec_path: Path, engine: EngineName, report: Report) -> Verdict:
     """Returns the verdict; all results are in the spec's output directory."""
-    spec = load_spec(spec_path)
+    spec = load_spec(spec_path).with_secrets()
     with _opened(spec, engine, report) as opened:
         return run_audit(spec, opened, engine, report)
 
@@ -81,6 +84,7 @@ def run_audit(spec: AuditSpec, engine: AuditEngine, name: EngineName, report: Re
     found = [finding for store in judged for finding in store.findings]
     for topic in spec.repartition_topics:
         found += topic_findings(spec, None, topic, pinned.topics[topic.name])
+    found += orphan_findings(spec, pinned.orphans)
     return _tell(spec, name, pinned, judged, found, stages, report)
 
 
@@ -99,14 +103,15 @@ def _opened(spec: AuditSpec, engine: EngineName, report: Report) -> Iterator[Aud
 def _pin(spec: AuditSpec, report: Report) -> Pinned:
     started = time.time_ns() // 1_000_000
     digests: dict[str, StoreDigests] = {}
-    if spec.mode == "deep":
+    if spec.compares_stores:
         for store in spec.stores:
             report(f"asking the workers for digests of {store.name}")
             digests[store.name] = equivalence.collect(spec, store)
     names = [store.changelog for store in spec.stores] + [topic.name for topic in spec.repartition_topics]
     topics = pin_topics(spec.bootstrap_servers, spec.client_config, names)
     report(f"pinned {len(topics)} topics")
-    return Pinned(started, topics, digests)
+    others = topic_names(spec.bootstrap_servers, spec.client_config) if "orphans" in spec.checks else []
+    return Pinned(started, topics, digests, orphans(spec, others))
 
 
 def _judge(
@@ -125,7 +130,7 @@ def _judge(
     log = {number: log_facts(number, raw, brackets[number], pinned.started_at_ms) for number, raw in logs.items()}
     facts = StoreFacts(store, pin, log, keys, _overdue(engine, log, landed) if keys else {})
     found, outcomes = store_findings(spec, facts), dict[int, Outcome]()
-    if spec.mode == "deep":
+    if spec.compares_stores:
         comparison = Comparison(spec, store, pin, engine, landed)
         comparison.run(pinned.digests.get(store.name, StoreDigests()))
         found, outcomes = found + comparison.findings, comparison.outcomes

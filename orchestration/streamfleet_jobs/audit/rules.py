@@ -1,8 +1,8 @@
 """The rules: facts about one store become Findings. Pure; job.py gathers the facts, equivalence.py has a rule of its own.
 
 Here are the rules about topics and what could not be read; those about the log's cleaning are in compaction_rules.py, those about
-keys in key_rules.py. Every finding names its evidence, the threshold it crossed, and what to do. What could not be read is
-`unknown`, never fine.
+keys in key_rules.py, that about topics nobody uses in orphan_topics.py. Every finding names its evidence, the threshold it crossed,
+and what to do. What could not be read is `unknown`, never fine.
 """
 
 from __future__ import annotations
@@ -13,10 +13,18 @@ from typing import Any
 from streamfleet_jobs.audit.compaction_rules import compaction_findings
 from streamfleet_jobs.audit.findings import Finding, Severity
 from streamfleet_jobs.audit.key_rules import key_findings
-from streamfleet_jobs.audit.spec import AuditSpec, StoreSpec, TopicSpec
+from streamfleet_jobs.audit.spec import AuditSpec, Check, StoreSpec, TopicSpec
 from streamfleet_jobs.audit.store_facts import StoreFacts, store_finding
 from streamfleet_jobs.kafka.topics import TopicPin
 
+_CHECKS_OF: dict[str, frozenset[Check]] = {
+    "redundancy": frozenset({"compaction"}),
+    "overdue_tombstones": frozenset({"tombstones"}),
+    "live_keys": frozenset({"tombstones"}),
+    "log_unread": frozenset({"compaction", "tombstones"}),
+    **dict.fromkeys(("placement", "null_keys", "skew", "hot_key"), frozenset[Check]({"placement"})),
+}
+"""Which of the checks a rule is part of: it is silent without. A rule that is not here always speaks."""
 _SERIOUS_CONFIGS = frozenset({"cleanup.policy"})
 
 
@@ -25,7 +33,12 @@ def store_findings(spec: AuditSpec, facts: StoreFacts) -> list[Finding]:
     if facts.pin.exists:
         found += [*_retention(spec, facts), *_unread(spec, facts)]
         found += [*compaction_findings(spec, facts), *key_findings(spec, facts)]
-    return found
+    return [finding for finding in found if _is_asked_for(spec, finding.rule)]
+
+
+def _is_asked_for(spec: AuditSpec, rule: str) -> bool:
+    wanted = _CHECKS_OF.get(rule)
+    return wanted is None or not wanted.isdisjoint(spec.checks)
 
 
 def _topic(store: StoreSpec) -> TopicSpec:

@@ -28,6 +28,7 @@ from streamfleet_jobs.errors import UnavailableError
 from streamfleet_jobs.kafka.topics import TopicPin
 from streamfleet_jobs.progress import Report
 from streamfleet_jobs.spark.arrow_function import arrow_function
+from streamfleet_jobs.spark.java_settings import java_settings
 
 _POLL_TIMEOUT_MS = "20000"
 _MASK = 2**64 - 1
@@ -70,7 +71,7 @@ class SparkEngine:
         reader = reader.option("kafka.bootstrap.servers", self._spec.bootstrap_servers)
         reader = reader.option("kafka.isolation.level", "read_committed")
         reader = reader.option("kafkaConsumer.pollTimeoutMs", _POLL_TIMEOUT_MS)
-        for name, value in self._spec.java_client_config.items():
+        for name, value in (self._spec.java_client_config or java_settings(self._spec.client_config)).items():
             reader = reader.option(f"kafka.{name}", value)
         return reader.load()
 

@@ -1,6 +1,6 @@
 """AuditSpec: what an audit has to look at, as JSON. Written by who knows the app (the platform, a person), stored with the run.
 
-Unknown fields are refused. Settings of clients may hold secrets: they are used, and never stored or shown.
+Unknown fields are refused. Settings of clients may hold secrets, or refer to them: they are used, and never stored or shown.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from typing import Literal
 import msgspec
 
 from streamfleet_jobs.errors import SpecError
+from streamfleet_jobs.secrets import SecretPlace, resolved
 
 Mode = Literal["quick", "full", "deep"]
 KeyFormat = Literal["plain", "window", "session"]
+Check = Literal["compaction", "tombstones", "placement", "equivalence", "orphans"]
+CHECKS: tuple[Check, ...] = ("compaction", "tombstones", "placement", "equivalence", "orphans")
 
 SUFFIXES: dict[KeyFormat, int] = {"plain": 0, "window": 12, "session": 16}
 """What follows the record's own key in a changelog key: start (8) and sequence (4), or end (8) and start (8)."""
@@ -84,6 +87,10 @@ class AuditSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     generation: int = 1
     mode: Mode = "full"
     """quick: batch headers and settings only. full: every key. deep: stores against changelogs as well."""
+    checks: tuple[Check, ...] = CHECKS
+    """What is judged, as far as the mode reads it. How topics are set up always is."""
+    former_topics: tuple[str, ...] = ()
+    """Internal topics that are recorded as the app's, and that it no longer uses."""
     repartition_topics: tuple[TopicSpec, ...] = ()
     guarantee: Literal["at_least_once", "exactly_once_v2"] = "exactly_once_v2"
     doors: tuple[str, ...] = ()
@@ -91,9 +98,11 @@ class AuditSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     restore_records_per_second: float | None = None
     """As this fleet was measured; None: estimates are made with ASSUMED_RESTORE_RATE, and say so."""
     client_config: dict[str, str] = {}
-    """Settings of librdkafka: security."""
+    """Settings of librdkafka: security. `${NAME}` takes a secret."""
     java_client_config: dict[str, str] = {}
-    """The same for Spark's connector, in Java's words."""
+    """The same for Spark's connector, in Java's words; empty: made of the above."""
+    secrets: dict[str, SecretPlace] = {}
+    """Where the secrets are that settings take; see secrets.py."""
     clear_keys: bool = False
     """Name keys as they are; by default only their hash is told. Recorded in the result."""
     keep_landed: bool = False
@@ -103,6 +112,18 @@ class AuditSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def directory(self) -> Path:
         return Path(self.output)
+
+    @property
+    def compares_stores(self) -> bool:
+        return self.mode == "deep" and "equivalence" in self.checks
+
+    def with_secrets(self) -> AuditSpec:
+        """Settings of clients with the values of what they refer to."""
+        return msgspec.structs.replace(
+            self,
+            client_config=resolved(self.client_config, self.secrets),
+            java_client_config=resolved(self.java_client_config, self.secrets),
+        )
 
     def storable(self) -> dict[str, object]:
         """Without settings of clients."""

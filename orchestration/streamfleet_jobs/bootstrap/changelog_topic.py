@@ -19,6 +19,7 @@ from streamfleet.ports import OffsetKind, TopicInfo, TopicToCreate
 from streamfleet_jobs.bootstrap.spec import BootstrapSpec
 from streamfleet_jobs.bootstrap.staging import Row
 from streamfleet_jobs.errors import RefusedError, UnavailableError
+from streamfleet_jobs.secrets import resolved
 
 _ANSWER_SECONDS = 60.0
 _BATCH_SECONDS = 0.1
@@ -26,7 +27,9 @@ _COMPACTED = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime
 
 
 def client_settings(spec: BootstrapSpec) -> dict[str, Any]:
-    return {"bootstrap.servers": spec.app.bootstrap_servers, **spec.app.client_settings}
+    """With the values of secrets, which are in no spec and no record of a step."""
+    settings = resolved(spec.app.client_settings, spec.app.secrets)
+    return {"bootstrap.servers": spec.app.bootstrap_servers, **settings}
 
 
 class ChangelogTopic:

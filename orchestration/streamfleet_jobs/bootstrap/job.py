@@ -78,7 +78,7 @@ def _opened(spec: BootstrapSpec, engine: EngineName, opened: ExitStack, report: 
 
 def _keep_stdout_clean(spec: BootstrapSpec) -> None:
     """Only states are told there; what the engine logs goes to standard error."""
-    configure_logs("console", "warning", secrets=secrets_of(spec.app.client_settings))
+    configure_logs("console", "warning", secrets=secrets_of(client_settings(spec)))
 
 
 @contextmanager

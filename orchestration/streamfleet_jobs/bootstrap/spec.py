@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from streamfleet_jobs.errors import SpecError
+from streamfleet_jobs.secrets import SecretPlace
 
 KEY_SERDES = ("string", "bytes", "short", "integer", "long", "uuid")
 SCALAR_SERDES = ("string", "bytes", "boolean", "short", "integer", "long", "double")
@@ -34,7 +35,9 @@ class App(_Part):
     """Also the name of its group."""
     bootstrap_servers: Word
     client_settings: dict[str, Any] = {}
-    """security.*, sasl.* and ssl.* in librdkafka's names."""
+    """security.*, sasl.* and ssl.* in librdkafka's names. `${NAME}` takes a secret."""
+    secrets: dict[str, SecretPlace] = {}
+    """Where these are; see secrets.py."""
     replication_factor: Annotated[int, Field(ge=-1)] = -1
 
 

@@ -66,6 +66,16 @@ def pin_topics(bootstrap_servers: str, client_config: Mapping[str, str], names: 
     return pins
 
 
+def topic_names(bootstrap_servers: str, client_config: Mapping[str, str]) -> list[str]:
+    """Of all topics that can be seen."""
+    try:
+        return sorted(
+            AdminClient(client_settings(bootstrap_servers, client_config)).list_topics(timeout=_SECONDS).topics
+        )
+    except KafkaException as error:
+        raise UnavailableError(f"the cluster does not answer: {error}", hint="run it again") from error
+
+
 def _offsets(admin: AdminClient, places: Sequence[TopicPartition], which: OffsetSpec) -> dict[tuple[str, int], int]:
     if not places:
         return {}

@@ -10,6 +10,7 @@ from streamfleet_platform.errors import InvalidRequestError
 from streamfleet_platform.model.app_policies import Bootstrap, BootstrapFunction
 from streamfleet_platform.operations.topics import external_topics, real_name
 from streamfleet_platform.operations.work import AppRevision
+from streamfleet_platform.server.audit_spec import secret_places
 from streamfleet_platform.topologies.lock import TopologyLock
 from streamfleet_platform.topologies.partition_changes import topic_widths
 
@@ -43,7 +44,8 @@ def bootstrap_spec(
         "app": {
             "application_id": revision.spec.application_id,
             "bootstrap_servers": revision.cluster.bootstrap,
-            "client_settings": {k: v for k, v in revision.cluster.config.items() if "${" not in str(v)},
+            "client_settings": dict(revision.cluster.config),
+            "secrets": secret_places(revision.cluster),
         },
         "store": {
             "name": store,

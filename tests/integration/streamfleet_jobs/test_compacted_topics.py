@@ -24,7 +24,7 @@ def spec_of(lab, directory, topic, partitions, **store):
         "bootstrap_servers": lab.servers,
         "output": str(directory),
         "clear_keys": True,
-        "thresholds": {"min_bytes": 10_000, "overdue_tombstones": 100},
+        "thresholds": {"min_bytes": 10_000, "overdue_tombstones": 100} | store.pop("thresholds", {}),
         "mode": store.pop("mode", "full"),
         "stores": [{"name": "s", "changelog": topic, "partitions": partitions, **store}],
     }
@@ -53,21 +53,23 @@ def rules(result):
     return {finding["rule"] for finding in result["findings"]}
 
 
-def compacted_topic(lab, **settings):
+def compacted_topic(lab, write):
     """A cleaned head, and a dirty tail that the cleaner is not asked to clean."""
     topic = lab.create("compacted", 2, segment_bytes=MIB, min_cleanable_dirty_ratio="0.01")
-    lab.write(topic, updates(40_000, 2000, 1), **settings)
+    write(topic, updates(40_000, 2000, 1))
     lab.until_cleaned(topic, lambda found: len(found) == 2)
     lab.alter(ResourceType.TOPIC, topic, min_cleanable_dirty_ratio="0.99")
     truth = lab.until_cleaned(topic, lambda found: len(found) == 2)
-    lab.write(topic, updates(50_000, 2000, 2), **settings)
+    write(topic, updates(50_000, 2000, 2))
     assert lab.first_dirty(topic) == truth
     return topic, truth
 
 
-def test_a_tail_that_is_not_compacted_is_found_and_where_it_begins(lab, audit, spark):
+@pytest.mark.parametrize("transactions", [False, True], ids=["plain", "transactions"])
+def test_a_tail_that_is_not_compacted_is_found_and_where_it_begins(lab, audit, spark, transactions):
+    """Markers of transactions are in the log as well: they are no holes, and no keys."""
     with lab.quick_cleaner():
-        topic, truth = compacted_topic(lab)
+        topic, truth = compacted_topic(lab, lab.write_in_transactions if transactions else lab.write)
         result = audit(topic, 2)
     first_dirty = {row["partition"]: row["first_dirty"] for row in result["partitions"]}
     assert {number: found["certainty"] for number, found in first_dirty.items()} == {0: "exact", 1: "exact"}
@@ -93,6 +95,49 @@ def test_tombstones_that_nothing_removes_are_overdue_because_the_topic_is_idle(l
     assert (finding["evidence"]["cause"], finding["severity"]) == ("idle", "warning")
     assert finding["evidence"]["overdue"] == 2500
     assert "heartbeat" in finding["advice"]
+
+
+def test_a_topic_whose_keys_are_nearly_all_gone_is_told(lab, audit):
+    topic = lab.create("gone", 2)
+    lab.write(topic, [(b"k%05d" % n, b"x") for n in range(4000)])
+    lab.write(topic, [(b"k%05d" % n, None) for n in range(3900)])
+    (finding,) = audit(topic, 2, thresholds={"live_keys_of": 4000})["findings"]
+    assert (finding["rule"], finding["severity"]) == ("live_keys", "info")
+    assert {name: finding["evidence"][name] for name in ("live", "keys")} == {"live": 100, "keys": 4000}
+
+
+def test_a_hot_key_and_records_without_key_are_found_where_they_are(lab, audit):
+    topic = lab.create("hot", 2, cleanup_policy="delete")  # the broker itself refuses them in a compacted one
+    records = [(b"k%05d" % n, b"x") for n in range(2000)]
+    lab.write(topic, [*records, *[(b"hot", b"x", 1)] * 3000, *[(None, b"x", 0)] * 7])
+    lab.alter(ResourceType.TOPIC, topic, cleanup_policy="compact")
+    result = audit(topic, 2, thresholds={"hot_key_records": 3000}, checks_placement=False)
+    found = {finding["rule"]: finding for finding in result["findings"] if finding["rule"] != "skew"}
+    assert found.keys() == {"hot_key", "null_keys"}
+    assert (found["null_keys"]["partition"], found["null_keys"]["evidence"]["records"]) == (0, 7)
+    assert (found["hot_key"]["partition"], found["hot_key"]["evidence"]["key"]) == (1, "hot")
+    assert 0.7 < found["hot_key"]["evidence"]["share"] < 0.8
+
+
+def test_a_topic_that_looks_like_the_apps_is_told_and_stays(lab, audit):
+    topic = lab.create("used", 1)
+    left = f"shop-{topic}-changelog"
+    lab.create_exactly(left)
+    found = [finding for finding in audit(topic, 1)["findings"] if finding["topic"] == left]
+    assert [finding["rule"] for finding in found] == ["orphan_topic"]
+    assert left in lab.admin.list_topics(timeout=20).topics
+    lab.admin.delete_topics([left])[left].result(20)
+
+
+def test_a_changelog_that_forgets_before_its_store_is_an_error(lab, audit):
+    topic = lab.create("forgets", 1, cleanup_policy="compact,delete", retention_ms=60_000)
+    (finding,) = audit(topic, 1, retention_ms=3_600_000)["findings"]
+    assert (finding["rule"], finding["severity"], finding["evidence"]) == (
+        "retention",
+        "error",
+        {"found": 60_000, "needed": 3_600_000},
+    )
+    assert audit(topic, 1, retention_ms=60_000)["findings"] == []
 
 
 def test_a_foreign_partitioner_is_named(lab, audit):

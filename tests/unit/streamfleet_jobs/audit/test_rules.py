@@ -196,3 +196,46 @@ def test_thresholds_are_the_specs():
     spec = msgspec.structs.replace(SPEC, thresholds=Thresholds(skew=20.0, live_keys_of=5, live_keys=0.5))
     parts = [keys(n, latest_bytes=size, live_keys=1) for n, size in enumerate((10 * MIB, MIB, MIB))]
     assert set(found(facts(*parts), spec)) == {"live_keys"}
+
+
+EVERYTHING_WRONG = facts(
+    keys(
+        0,
+        null_keys=1,
+        closed_bytes=2 * MIB,
+        closed_superseded_bytes=2 * MIB,
+        keys=20_000,
+        live_keys=10,
+        records=50_000,
+        hot_keys=(HotKey(b"hot", 40_000),),
+        latest_bytes=2 * MIB,
+        misplaced=1,
+        misplaced_keys=(b"k",),
+    ),
+    keys(1),
+    keys(2),
+    store=StoreSpec("s", "t", 3, retention_ms=10, configs={"segment.bytes": "1"}),
+    configs={"cleanup.policy": "compact,delete", "retention.ms": "5", "segment.bytes": "2"},
+    logs={0: log(0), 1: log(1)},
+    overdue={0: 5_000},
+)
+ALWAYS = {"config_drift", "retention"}
+
+
+@pytest.mark.parametrize(
+    ("checks", "rules"),
+    [
+        (("compaction",), {"redundancy", "log_unread"}),
+        (("tombstones",), {"overdue_tombstones", "live_keys", "log_unread"}),
+        (("placement",), {"placement", "null_keys", "skew", "hot_key"}),
+        (("equivalence", "orphans"), set()),
+    ],
+)
+def test_only_the_checks_that_are_asked_for_speak_and_how_a_topic_is_set_up_always_does(checks, rules):
+    spec = msgspec.structs.replace(SPEC, checks=checks)
+    assert found(EVERYTHING_WRONG, spec).keys() == rules | ALWAYS
+
+
+def test_all_checks_together_are_all_rules():
+    rules = {"redundancy", "log_unread", "overdue_tombstones", "live_keys", "placement", "null_keys", "skew", "hot_key"}
+    assert found(EVERYTHING_WRONG).keys() == rules | ALWAYS
