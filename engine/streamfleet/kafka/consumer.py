@@ -57,6 +57,8 @@ class KafkaConsumer:
     def incremental_unassign(self, partitions: Iterable[TopicPartition]) -> None:
         known = [partition for partition in partitions if partition in self._started_at]
         if known:
+            # Or librdkafka leaves them paused when they are assigned again.
+            self.resume(self._paused.intersection(known))
             call_client("giving up partitions", self._client.incremental_unassign, _named(known))
             for partition in known:
                 del self._started_at[partition]

@@ -191,6 +191,24 @@ def test_a_seek_keeps_a_paused_partition_paused(clients, new_topic, read, fill):
     assert read(consumer, 5)[0].offset == 5
 
 
+@pytest.mark.parametrize("first_to_the_end", [False, True])
+def test_a_partition_that_was_given_up_while_it_was_paused_is_read_when_it_is_assigned_again(
+    clients, new_topic, read, fill, first_to_the_end
+):
+    """As when a copy that gave way to a restore becomes the active task: librdkafka would leave it paused."""
+    topic = new_topic()
+    partition = TopicPartition(topic, 0)
+    fill(topic, numbers(10))
+    consumer = clients.consumer()
+    consumer.assign({partition: 0})
+    if first_to_the_end:
+        read(consumer, 10)
+    consumer.pause([partition])
+    consumer.incremental_unassign([partition])
+    consumer.incremental_assign({partition: 5})
+    assert read(consumer, 5)[0].offset == 5
+
+
 def test_the_position_counts_aborted_records_and_transaction_markers(clients, admin, new_topic, read):
     topic = new_topic()
     partition = TopicPartition(topic, 0)
