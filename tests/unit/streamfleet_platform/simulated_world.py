@@ -69,14 +69,24 @@ class Clock:
 
 
 class SimulatedCluster:
+    """Keeps the contract of the real one (tests/contracts). An app's workers are the members of its group."""
+
     def __init__(self, runtime: SimulatedRuntime) -> None:
         self.there: dict[str, TopicFacts] = {}
-        self.groups: set[str] = set()
+        self.settings: dict[str, dict[str, str]] = {}
+        self.records: dict[str, int] = {}
+        """By topic: how many were put there."""
+        self.offsets: dict[str, dict[str, int]] = {}
+        """By group and topic: how many records lie behind what was set."""
         self.deleted: list[str] = []
         self._runtime = runtime
 
     def add(self, name, partitions=4):
         self.there[name] = TopicFacts(name, uuid.uuid4().hex, partitions)
+        self.settings[name], self.records[name] = {}, 0
+
+    def put(self, topic, records):
+        self.records[topic] += records
 
     def topics(self, names):
         return {name: self.there[name] for name in names if name in self.there}
@@ -85,6 +95,7 @@ class SimulatedCluster:
         for topic in topics:
             if topic.name not in self.there:
                 self.add(topic.name, topic.partitions)
+                self.settings[topic.name] = dict(topic.configs)
 
     def delete_topics(self, topics):
         ours = [n for n, i in topics.items() if n in self.there and self.there[n].topic_id == i]
@@ -94,23 +105,46 @@ class SimulatedCluster:
         return tuple(ours)
 
     def configs(self, names):
-        return {}
+        return {name: self.settings[name] for name in self.topics(names)}
+
+    def end_offsets(self, names):
+        found = {}
+        for name, facts in self.topics(names).items():
+            each, more = divmod(self.records[name], facts.partitions)
+            found[name] = {number: each + (number < more) for number in range(facts.partitions)}
+        return found
 
     def group(self, group):
-        alive = [w for w in self._runtime.list(group) if w.is_alive]
-        return GroupFacts(not alive, "stable" if alive else "empty")
+        return self.groups([group])[group]
+
+    def groups(self, groups):
+        found = {}
+        for group in groups:
+            alive = [w for w in self._runtime.list(group) if w.is_alive]
+            found[group] = GroupFacts(not alive, "stable" if alive else "empty")
+        return found
 
     def delete_group(self, group):
-        if not self.group(group).is_empty:
-            raise ConflictError("the group has members")
-        self.groups.discard(group)
+        self._refuse_members(group)
+        self.offsets.pop(group, None)
 
     def set_offsets(self, group, topics, start_at):
-        self.groups.add(group)
-        return dict.fromkeys(topics, 4)
+        self._refuse_members(group)
+        there = self.topics(topics)
+        if there:
+            told = {name: self.records[name] if start_at == "latest" else 0 for name in there}
+            self.offsets[group] = self.offsets.get(group, {}) | told
+        return {name: facts.partitions for name, facts in there.items()}
 
     def committed(self, group, topics):
-        return dict.fromkeys(topics, 10)
+        """Workers process everything; a group that never was set began with its first worker."""
+        runs = not self.group(group).is_empty or (group not in self.offsets and bool(self._runtime.list(group)))
+        told = self.offsets.get(group, {})
+        return {name: self.records[name] if runs else told.get(name, 0) for name in self.topics(topics)}
+
+    def _refuse_members(self, group):
+        if not self.group(group).is_empty:
+            raise ConflictError("that was refused: the group has members")
 
     def close(self):
         pass
@@ -238,6 +272,7 @@ class Lab:
         (self.source / "apps" / f"{name}.yaml").write_text(APP % values)
         if f"{name}-in" not in self.cluster.there:
             self.cluster.add(f"{name}-in")
+            self.cluster.put(f"{name}-in", 10)
 
     def compile(self, _code, entrypoint, **_):
         self.compiled.append(entrypoint)
@@ -299,7 +334,8 @@ class Lab:
         other.clock.now = self.clock.now
         kept = {name: copy.copy(value) for name, value in vars(self.observer).items() if name != "lab"}
         vars(other.observer).update(kept)
-        other.cluster.there, other.cluster.groups = dict(self.cluster.there), set(self.cluster.groups)
+        kept = {name: copy.copy(value) for name, value in vars(self.cluster).items() if name != "_runtime"}
+        vars(other.cluster).update(kept)
         kept = {name: copy.copy(value) for name, value in vars(self.runtime).items() if name != "_lock"}
         vars(other.runtime).update(kept)
         other.doors.drained = set(self.doors.drained)
