@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 Failpoint = Callable[[str, str, str], None]
-"""Given the kind of operation, the step, and the moment, in the order of MOMENTS."""
+"""Given the kind of operation, the step with its slot (`start-slot 1`), and the moment, in the order of MOMENTS."""
 MOMENTS = ("begin", "act", "done")
 """Before a step is written down, before it acts, and before it is written down that it has. The end of an operation is a step
 called `end`, that only begins.
@@ -74,7 +74,7 @@ class Journal:
 
     def _carry_out(self, run: _Run, step: Step) -> bool:
         """Whether to go on with the next one."""
-        kind, name = run.operation.kind, step.name
+        kind, name = run.operation.kind, step.name if step.slot is None else f"{step.name} {step.slot}"
         self._failpoint(kind, name, "begin")
         step = run.mark_running(step)
         self._failpoint(kind, name, "act")

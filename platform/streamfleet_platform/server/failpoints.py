@@ -1,4 +1,5 @@
-"""Where a test ends the server: `STREAMFLEET_FAILPOINT=kind/step/moment` kills the process the first time it comes there.
+"""Where a test ends the server: `STREAMFLEET_FAILPOINT=kind/step/moment` kills the process the first time it comes there. A step
+that is there once per slot is named with it (`scale/start-slot 1/done`), or without: then it is the first of them.
 
 Read by process.py. Moments are those of operations/journal.py: before a step is written down, before it acts, after it acted.
 """
@@ -20,7 +21,7 @@ def failpoint_of(environment: Mapping[str, str]) -> Failpoint:
         return no_failpoint
 
     def fail(kind: str, step: str, moment: str) -> None:
-        if f"{kind}/{step}/{moment}" == wanted:
+        if wanted in (f"{kind}/{step}/{moment}", f"{kind}/{step.partition(' ')[0]}/{moment}"):
             os.kill(os.getpid(), signal.SIGKILL)
 
     return fail

@@ -1,5 +1,5 @@
-"""The server is killed before and after every journalled step of deploy, scale, upgrade, reset and retire: the next one resumes.
-Also of those that fail and go back, and of those that somebody calls off.
+"""The server is killed before and after every journalled step of every operation: the next one resumes. Also of those that fail and
+go back, and of those that somebody calls off. Bootstraps, which a job has a part in, are in test_bootstrap_kills.py.
 
 The steps are not written down here: each operation is run once to see which moments there are, then once per moment.
 """
@@ -50,6 +50,18 @@ def running(slots, entry=None):
     return prepare
 
 
+def stopped(lab):
+    running(2)(lab)
+    lab.run(lab.operate(STOP).id)
+
+
+def warmed_up(lab):
+    """A copy of a task is ready where it is to run."""
+    running(2)(lab)
+    lab.observer.warm_ups = {0: (1, 0)}
+    lab.step()
+
+
 def sick(former):
     """The next revision's workers do not become well."""
 
@@ -81,6 +93,7 @@ def operate(kind, **params):
 
 
 SCALE, UPGRADE, RESET, RETIRE = OperationKind.SCALE, OperationKind.UPGRADE, OperationKind.RESET, OperationKind.RETIRE
+START, STOP, PROBE = OperationKind.START, OperationKind.STOP, OperationKind.PROBE
 CASES = [
     Case("deploy", declared, deploy),
     Case("deploy-called-off", sick(declared), deploy, "rolled_back", call_off),
@@ -88,8 +101,13 @@ CASES = [
     Case("scale-in", running(2), operate(SCALE, slots=1)),
     Case("upgrade", running(1, "rolling"), operate(UPGRADE)),
     Case("upgrade-goes-back", sick(running(2, "rolling")), operate(UPGRADE), "rolled_back", late),
+    Case("upgrade-restarts-all", running(2, "restart"), operate(UPGRADE)),
+    Case("upgrade-that-restarts-all-goes-back", sick(running(2, "restart")), operate(UPGRADE), "rolled_back", late),
     Case("upgrade-without-state", running(1, "lossy"), operate(UPGRADE, accept_lost_state=True)),
     Case("reset", running(1), operate(RESET, confirm="one")),
+    Case("start", stopped, operate(START)),
+    Case("stop", running(2), operate(STOP)),
+    Case("probe", warmed_up, operate(PROBE)),
     Case("retire", running(1), operate(RETIRE, confirm="one", undo_window_seconds=0)),
 ]
 
@@ -126,7 +144,7 @@ def outcome(lab):
     """What is to be the same, however often the server died."""
     topics = sorted(lab.cluster.there)
     workers = [(w.slot, w.phase.value, w.revision) for w in lab.runtime.list("one")]
-    found = [topics, workers, sorted(lab.cluster.groups)]
+    found = [topics, workers, sorted(lab.cluster.offsets), lab.observer.placed]
     with contextlib.suppress(NotFoundError):
         app = lab.fleet.app("one")
         found += [app.phase, app.slots, app.revision, app.generation, app.desired, app.drift_details]
@@ -141,18 +159,24 @@ def test_a_server_killed_at_any_step_is_resumed_by_the_next(tmp_path, case):
     whole = template.copied(tmp_path / "whole")
     moments, _ = run(whole, case)
     expected, starts = outcome(whole), begun(whole)
-    assert len(moments) >= 10
-    for at in range(len(moments)):
+    assert len(moments) >= 7
+    for at in sorted(first_and_last(moments)):
         lab = template.copied(tmp_path / f"{at}")
         seen, pids = run(lab, case, at)
         assert outcome(lab) == expected, f"killed at {seen[-1]}"
-        if case.name.startswith("scale"):
+        if case.name.startswith(("scale", "probe")):
             kept = {slot: pid for slot, pid in pids.items() if slot in lab.pids()}
             assert kept == {slot: lab.pids()[slot] for slot in kept}, "workers that stay never noticed"
         assert begun(lab) <= starts + 1
         lab.server.close()
     whole.server.close()
-    print(f"{case.name}: killed at {len(moments)} moments")
+    print(f"{case.name}: killed at {len(first_and_last(moments))} moments")
+
+
+def first_and_last(moments):
+    """Of each one: a step that waits comes there in every pass, and does the same."""
+    first = {moment: at for at, moment in reversed(list(enumerate(moments)))}
+    return {*first.values(), *{moment: at for at, moment in enumerate(moments)}.values()}
 
 
 def begun(lab):

@@ -1,0 +1,112 @@
+"""In which order workers get a new version, that all of them stop where two versions cannot share a group, and what a failed gate
+leaves behind.
+"""
+
+import pytest
+from tests.unit.streamfleet_platform.simulated_world import Lab
+
+from streamfleet_platform import views
+from streamfleet_platform.model.operation import OperationKind
+
+UPGRADE = OperationKind.UPGRADE
+
+
+@pytest.fixture
+def lab(tmp_path):
+    lab = Lab(tmp_path)
+    yield lab
+    lab.server.close()
+
+
+def deployed(lab, **more):
+    lab.deployed(min=3, **more)
+    lab.observer.placed = {0: 0, 1: 1, 2: 0, 3: 1}
+    lab.step()
+    lab.runtime.calls.clear()
+    return lab
+
+
+def acts(lab, *verbs):
+    return [(verb, slot) for verb, _, slot in lab.runtime.calls if verb in verbs]
+
+
+@pytest.mark.parametrize(
+    ("leader", "order"),
+    [
+        pytest.param(0, [2, 1, 0], id="without active stateful tasks first, the leader last"),
+        pytest.param(2, [0, 1, 2], id="the leader last, whatever it runs"),
+        pytest.param(1, [2, 0, 1], id="in the order of slots otherwise"),
+    ],
+)
+def test_who_can_be_missed_most_is_replaced_first(lab, leader, order):
+    deployed(lab)
+    lab.observer.leader = leader
+    lab.step()
+    lab.declare(min=3, entry="rolling")
+    over = lab.run(lab.operate(UPGRADE).id)
+    assert over.state == "succeeded"
+    assert [slot for _, slot in acts(lab, "start")] == order
+    gates = [step.name for step in over.steps if step.name.startswith(("replace-slot", "pass-gate"))]
+    assert gates == [name for slot in order for name in (f"replace-slot {slot}", f"pass-gate {slot}")]
+
+
+def test_by_ordinal_where_the_definition_says_so(lab):
+    ordinal = "rollout: {order: ordinal}"
+    deployed(lab, more=ordinal)
+    lab.declare(min=3, entry="rolling", more=ordinal)
+    lab.run(lab.operate(UPGRADE).id)
+    assert [slot for _, slot in acts(lab, "start")] == [0, 1, 2]
+
+
+def test_a_store_more_stops_all_before_it_starts_any(lab):
+    deployed(lab)
+    lab.declare(min=3, entry="restart")
+    [change] = lab.fleet.plan(views.SourceRequest()).changes
+    assert (change.verdict, change.lost_state) == ("RESTART", ())
+    over = lab.run(lab.operate(UPGRADE).id)
+    assert over.state == "succeeded"
+    assert [verb for verb, _ in acts(lab, "stop", "start")] == ["stop"] * 3 + ["start"] * 3
+    assert "one-more-changelog" in lab.cluster.there and lab.cluster.deleted == []
+    lab.step()
+    assert lab.fleet.app("one").phase == "running"
+
+
+def test_going_back_from_a_store_more_stops_all_as_well(lab):
+    deployed(lab)
+    good = lab.fleet.app("one").revision
+    lab.declare(min=3, entry="restart")
+    lab.observer.sick.add(lab.fleet.plan(views.SourceRequest()).revision)
+    operation = lab.operate(UPGRADE)
+    for _ in range(20):
+        lab.clock.advance(10)
+        lab.step()
+    assert lab.run(operation.id).state == "rolled_back"
+    assert [verb for verb, _ in acts(lab, "stop", "start")] == (["stop"] * 3 + ["start"] * 3) * 2
+    lab.step()
+    assert {worker.revision for worker in lab.runtime.list()} == {good}
+    assert lab.fleet.app("one").phase == "running"
+
+
+def test_a_gate_that_fails_leaves_everything_as_it_is_where_the_definition_says_pause(lab):
+    paused = "rollout: {onGateFail: pause}"
+    deployed(lab, more=paused)
+    good = lab.fleet.app("one").revision
+    lab.declare(min=3, entry="rolling", more=paused)
+    bad = lab.fleet.plan(views.SourceRequest()).revision
+    lab.observer.sick.add(bad)
+    operation = lab.operate(UPGRADE)
+    for _ in range(10):
+        lab.clock.advance(10)
+        lab.step()
+    over = lab.run(operation.id)
+    assert over.state == "failed" and "not well within 1 m" in over.error
+    revisions = {worker.slot: worker.revision for worker in lab.runtime.list()}
+    assert sorted(revisions.values()) == sorted([good, good, bad]), "one was replaced, and nobody else is"
+    pids = lab.pids()
+    for _ in range(5):
+        lab.step()
+    assert lab.pids() == pids, "it waits for a person"
+    lab.declare(min=3, entry="topology", more=paused)
+    (lab.source / "code.py").write_text("cure = 1\n")
+    assert lab.run(lab.operate(UPGRADE).id).state == "succeeded"
+    assert len({worker.revision for worker in lab.runtime.list()}) == 1
