@@ -39,6 +39,9 @@ def log_waiting(event: WaitingForBroker) -> None:
 class BrokerPatience:
     """`timeout_ms` is for one question with all its attempts; `on_waiting` hears of every attempt in vain."""
 
+    waits_for: str | None = None
+    """What was asked and got no answer yet, as a person would say it; read by other threads."""
+
     def __init__(
         self, *, timeout_ms: int = 60_000, on_waiting: OnWaiting = log_waiting, clock: PatientClock | None = None
     ) -> None:
@@ -53,7 +56,9 @@ class BrokerPatience:
         while True:
             left_ms = self._timeout_ms - (self._clock.now_ms() - started_ms)
             try:
-                return attempt_once(max(left_ms, 1))
+                answer = attempt_once(max(left_ms, 1))
+                self.waits_for = None
+                return answer
             except BrokerUnavailableError as error:
                 attempt += 1
                 waited_ms = self._clock.now_ms() - started_ms
@@ -67,4 +72,5 @@ class BrokerPatience:
                 if waited_ms >= LONGEST_PAUSE_MS:  # what is over in a moment is not worth a word
                     left_ms = self._timeout_ms - waited_ms
                     self._on_waiting(WaitingForBroker(doing, attempt, waited_ms, left_ms, error.fact))
+                    self.waits_for = f"{doing}, for {waited_ms // 1000} s so far ({error.code})"
                 self._clock.pause_ms(pause_ms)

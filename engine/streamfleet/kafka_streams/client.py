@@ -106,6 +106,11 @@ class KafkaStreams:
     def state(self) -> ClientState:
         return self._state
 
+    @property
+    def waits_for_broker(self) -> str | None:
+        """While the app starts: what the cluster was asked and has not answered yet."""
+        return None if self._wiring is None else self._wiring.waits_for_broker
+
     def set_state_listener(self, listener: StateListener) -> None:
         """Be told of every change of state, by the thread that makes it."""
         self._listener = listener

@@ -113,10 +113,8 @@ class Wiring:
         self._metrics = metrics
         self._failpoints = failpoints
         self._settings = ClientSettings.from_mapping(_client_mapping(config))
-        self.admin = KafkaAdmin(
-            self._settings.admin(client_id=f"{config.application_id}-admin"),
-            BrokerPatience(timeout_ms=min(config.task_timeout_ms, LONGEST_ASKING_MS)),
-        )
+        self._patience = BrokerPatience(timeout_ms=min(config.task_timeout_ms, LONGEST_ASKING_MS))
+        self.admin = KafkaAdmin(self._settings.admin(client_id=f"{config.application_id}-admin"), self._patience)
         self._streams_group: StreamsGroupWiring | None = None
         if config.group_protocol == "streams":
             self._streams_group = StreamsGroupWiring(topology, config, self._settings.connection, process_id)
@@ -131,6 +129,11 @@ class Wiring:
         self.restore_rate = RestoreRate(MonotonicClock(), config.restore_rate_limit_bytes_per_second)
         half = config.rocksdb_memory_max_bytes // 2
         self._rocksdb_options = RocksDBOptions(memory=RocksDBMemory(block_cache_bytes=half, write_buffer_bytes=half))
+
+    @property
+    def waits_for_broker(self) -> str | None:
+        """What was asked of the cluster and has no answer yet; None: nothing."""
+        return self._patience.waits_for
 
     def global_updater(self) -> GlobalUpdater | None:
         """What feeds the global stores; None if there are none."""

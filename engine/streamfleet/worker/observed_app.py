@@ -60,6 +60,10 @@ class ObservedApp:
             return max(0, self._clock.now_ms() - self._state_since_ms)
 
     @property
+    def waits_for_broker(self) -> str | None:
+        return self._streams.waits_for_broker
+
+    @property
     def is_paused(self) -> bool:
         return self._streams.is_paused
 

@@ -52,6 +52,8 @@ def readiness(app: ObservedApp) -> Judgement:
     if state is ClientState.RUNNING:
         return Judgement(True, state.value, "all tasks are running")
     reason = _WHY_NOT_READY.get(state) or _rebalancing_reason(app.threads())
+    if state is ClientState.CREATED and app.waits_for_broker is not None:
+        reason = f"not started yet: waiting for the broker: {app.waits_for_broker}"
     if app.failure is not None:
         reason = f"{reason}: {app.failure}"
     return Judgement(False, state.value, reason)

@@ -28,6 +28,7 @@ from tests.ledger.worker import _die_with_parent, app_parser, config
 
 import streamfleet as sf
 from streamfleet.kafka_streams import KafkaStreams, UncaughtResponse
+from streamfleet.worker.http_door import parse_address
 from streamfleet.worker.process import Worker, WorkerSettings
 
 HOG_BYTES = 16 * 2**20
@@ -103,6 +104,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--dead-letters")
     parser.add_argument("--replace-threads", action="store_true")
     parser.add_argument("--max-poll-interval-ms", type=int, default=300_000)
+    parser.add_argument("--http", type=parse_address)
     parser.add_argument("--grace-seconds", type=float, default=40.0)
     return parser.parse_args(words)
 
@@ -120,7 +122,9 @@ def main() -> int:
     streams = AnnouncedStreams(topology, settings, failpoints=ActingFailpoints(options.failpoint))
     if options.replace_threads:
         streams.set_uncaught_exception_handler(lambda error: UncaughtResponse.REPLACE_THREAD)
-    worker = Worker(topology, settings, WorkerSettings(http=None, grace_seconds=options.grace_seconds), streams=streams)
+    worker = Worker(
+        topology, settings, WorkerSettings(http=options.http, grace_seconds=options.grace_seconds), streams=streams
+    )
     status = worker.run()
     structlog.get_logger(__name__).info("worker ended", failure=None if worker.failure is None else str(worker.failure))
     return status

@@ -1,9 +1,12 @@
 """The only broker dies and comes back, or is not there yet. Rows F21 and F22: workers wait, stay small, and go on by themselves."""
 
+import json
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
-from tests.e2e.faults.reduced_ledger import reduced_ledger
+from tests.e2e.faults.reduced_ledger import events_of, reduced_ledger
 from tests.ledger.bench import NODE
 
 AWAY_SECONDS = 20
@@ -35,13 +38,22 @@ def test_F21_workers_outlive_a_broker_that_is_down_for_a_while(tmp_path):
 def test_F22_workers_wait_for_a_broker_that_comes_later(tmp_path):
     with reduced_ledger(tmp_path) as ledger:
         ledger.bench.broker.kill_node(NODE)
-        workers = [ledger.started(), ledger.started()]
+        workers = [ledger.started("--http", "127.0.0.1:0"), ledger.started("--http", "127.0.0.1:0")]
         _for_seconds(AWAY_SECONDS)
         assert all(worker.is_running for worker in workers), [worker.tail() for worker in workers]
-        assert all(_says_that_it_waits(worker) for worker in workers), [worker.tail() for worker in workers]
+        for worker in workers:
+            said = events_of(worker, "waiting for the broker")
+            assert said and {"doing", "waited_ms", "detail"} <= said[-1].keys(), worker.tail()
+            status, ready = _readiness(worker)
+            assert (status, ready["ok"]) == (503, False)
+            assert ready["reason"].startswith(f"not started yet: waiting for the broker: {said[-1]['doing']}, for "), (
+                ready
+            )
         ledger.bench.broker.start_node(NODE)
         ledger.wait_until_running(time.time() - AWAY_SECONDS)
         ledger.write_rest()
+        ledger.bench.wait_until_caught_up()
+        assert [_readiness(worker)[0] for worker in workers] == [200, 200]
         ledger.finish()
 
 
@@ -50,8 +62,14 @@ def _for_seconds(seconds):
     time.sleep(seconds)
 
 
-def _says_that_it_waits(worker):
-    return any("broker" in event["event"] for event in worker.events() if event.get("level") in ("warning", "info"))
+def _readiness(worker):
+    (door,) = events_of(worker, "http door open")
+    try:
+        with urllib.request.urlopen(f"{door['url']}/readyz", timeout=5) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as answer:
+        with answer:
+            return answer.code, json.load(answer)
 
 
 def _resident_bytes(worker):

@@ -44,6 +44,19 @@ def test_an_answer_at_once_needs_no_words():
     assert (events, clock.pauses) == ([], [])
 
 
+def test_what_is_waited_for_can_be_asked_until_the_answer_is_there():
+    clock, said = Clock(attempt_ms=1500), []
+    patience = BrokerPatience(timeout_ms=10_000, on_waiting=lambda _: None, clock=clock)
+
+    def attempt(left_ms):
+        said.append(patience.waits_for)
+        return Broker(clock, 4000)(left_ms)
+
+    assert patience.ask("listing topics", attempt) == "answer"
+    assert said == [None, "listing topics, for 1 s so far (_TRANSPORT)", "listing topics, for 3 s so far (_TRANSPORT)"]
+    assert patience.waits_for is None
+
+
 def test_every_attempt_in_vain_is_told_once_it_takes_a_while():
     clock, events = Clock(attempt_ms=400), []
     assert waiting(clock, 10_000, events).ask("asking", Broker(clock, 1000)) == "answer"

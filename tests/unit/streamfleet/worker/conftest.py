@@ -19,6 +19,7 @@ class FakeStreams:
         self.statuses = []
         self._metrics = Metrics()
         self.is_paused = False
+        self.waits_for_broker = None
         self.restore_rate_bytes_per_second = 0
 
     def threads(self):

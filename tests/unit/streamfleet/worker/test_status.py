@@ -37,6 +37,15 @@ def test_any_other_state_is_not_ready_and_says_why(app, streams, state):
     assert judged.reason
 
 
+def test_a_broker_that_does_not_answer_at_the_start_is_the_reason_for_not_being_ready(app, streams):
+    streams.waits_for_broker = "listing topics, for 12 s so far (_TRANSPORT)"
+    assert readiness(app).reason == (
+        "not started yet: waiting for the broker: listing topics, for 12 s so far (_TRANSPORT)"
+    )
+    streams.state = ClientState.REBALANCING  # what it asks later is no reason
+    assert "broker" not in readiness(app).reason
+
+
 def test_a_restore_is_the_reason_for_not_being_ready(app, streams):
     streams.state = ClientState.REBALANCING
     streams.statuses = [
