@@ -161,6 +161,7 @@ class QueryFleet:
         (directory / "app.yaml").write_text(config)
         self.environment = {**os.environ, "TOPIC": topic}
         self.partitions = partitions
+        self.is_exact = guarantee == "exactly_once_v2"
         self.input = Input(servers, topic, partitions, [f"key-{number}" for number in range(60)])
         self.workers: list[WorkerProcess] = []
 
