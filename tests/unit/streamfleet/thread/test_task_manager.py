@@ -11,6 +11,7 @@ from streamfleet.errors import StateStoreError
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.kafka.client_errors import BrokerUnavailableError, InternalTopicLostError
 from streamfleet.kafka.errors import GroupTimeoutError
+from streamfleet.task.offsets import CommittedOffset
 from streamfleet.task.phases import TaskPhase
 from streamfleet.thread.task_manager import WantedTasks
 
@@ -413,3 +414,51 @@ def test_a_copy_of_a_table_is_kept_warm_when_the_broker_says_how_far_it_was_proc
         first.assign(standby=[0])
     first.step()
     assert first.count_of("a") == "x"
+
+
+# repartition topics
+
+SHUFFLE, OTHER_SHUFFLE = (TopicPartition("app-by-value-repartition", partition) for partition in range(2))
+PURGE_INTERVAL_MS = 30_000
+
+
+@pytest.fixture
+def purging(member):
+    builder = sf.StreamsBuilder()
+    builder.stream("in").group_by(lambda _, value: value, name="by-value").count(store="counts")
+    first = member("first", topology=builder.build())
+    first.cluster.deleted = deleted = []
+    first.cluster.delete_records = deleted.append
+    return first.tasks, deleted, first.cluster
+
+
+def committed(**offsets):
+    places = {"shuffle": SHUFFLE, "other": OTHER_SHUFFLE, "source": TopicPartition("in", 0)}
+    return {places[name]: CommittedOffset(offset) for name, offset in offsets.items()}
+
+
+def test_what_was_committed_of_repartition_topics_is_deleted_and_not_more(purging):
+    tasks, deleted, _ = purging
+    tasks.purge(committed(shuffle=5, source=9), 1)
+    assert deleted == [{SHUFFLE: 5}]
+
+
+def test_a_purge_waits_for_its_time_and_takes_what_came_meanwhile(purging):
+    tasks, deleted, _ = purging
+    tasks.purge(committed(shuffle=5), 1)
+    tasks.purge(committed(shuffle=6, other=2), 2)
+    tasks.purge(committed(shuffle=7), PURGE_INTERVAL_MS)
+    assert deleted == [{SHUFFLE: 5}]
+    tasks.purge({}, PURGE_INTERVAL_MS + 1)
+    assert deleted[1:] == [{SHUFFLE: 7, OTHER_SHUFFLE: 2}]
+    tasks.purge(committed(source=11), 3 * PURGE_INTERVAL_MS)
+    assert len(deleted) == 2  # of sources nothing is deleted, and nothing twice
+
+
+def test_a_purge_that_fails_ends_nothing(purging):
+    tasks, deleted, cluster = purging
+    cluster.delete_records = lambda before: raising(AWAY)()
+    tasks.purge(committed(shuffle=5), 1)
+    cluster.delete_records = deleted.append
+    tasks.purge(committed(shuffle=8), PURGE_INTERVAL_MS + 1)
+    assert deleted == [{SHUFFLE: 8}]
