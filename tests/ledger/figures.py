@@ -4,23 +4,41 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tests.ledger.fleet import Fleet
 from tests.ledger.nemesis import Played
 
-_COPIES = {
-    "standby becomes the active task": "copies became active tasks",
-    "active task becomes a standby": "active tasks became copies",
-    "warm-ups have caught up": "times all warm-ups had caught up",
-}
+
+@dataclass(frozen=True)
+class Copies:
+    """What happened to standbys and warm-ups in a run."""
+
+    promotions: int = 0
+    """Copies that became active tasks."""
+    demotions: int = 0
+    """Active tasks that became copies."""
+    warm_ups_caught_up: int = 0
+    """Times that a worker asked for a rebalance, because a warm-up of its had caught up."""
+    probes: int = 0
+    """Times that a worker was made to."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.promotions} copies became active tasks, {self.demotions} active tasks became copies, "
+            f"{self.warm_ups_caught_up} times warm-ups had caught up, {self.probes} probes"
+        )
 
 
-def copy_figures(fleet: Fleet) -> list[str]:
-    """What happened to standbys and warm-ups; nothing if there were none."""
+def copy_figures(fleet: Fleet) -> Copies:
     counts = Counter(event.get("event") for worker in fleet.workers for event in worker.events())
-    said = [f"{counts[event]} {what}" for event, what in _COPIES.items() if counts[event]]
-    return [", ".join(said)] if said else []
+    return Copies(
+        promotions=counts["standby becomes the active task"],
+        demotions=counts["active task becomes a standby"],
+        warm_ups_caught_up=counts["warm-ups have caught up"],
+        probes=counts["probed"],
+    )
 
 
 def recovery_figures(fleet: Fleet, played: Sequence[Played]) -> list[str]:

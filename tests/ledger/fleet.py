@@ -85,6 +85,12 @@ class Worker:
         self._signal(signal.SIGCONT)
         self.is_stopped = False
 
+    def probe(self) -> None:
+        """Have it ask its group for a rebalance; nothing, if it is not there to ask."""
+        if self.is_running and not self.is_stopped:
+            self.wait_until_listening()
+            self._signal(signal.SIGUSR1)
+
     def leave(self) -> int | None:
         """SIGTERM and wait; the status it ended with, None if it did not end in time (it is killed then)."""
         self.must_live = False

@@ -188,6 +188,21 @@ def absence_unnoticed() -> None:
     PlainProducer.__init__ = patient  # type: ignore[method-assign]
 
 
+def promoted_without_its_tail() -> None:
+    """A copy becomes the active task as it is, whatever its changelogs got since it was last read."""
+    original = TaskManager._start
+
+    def start(self: TaskManager, task_id: TaskId) -> None:
+        engines = self.standbys.promote(task_id)
+        if engines is None:
+            original(self, task_id)
+            return
+        task = self._tasks[task_id] = self._open(task_id, engines)
+        self._restored.append(task)
+
+    TaskManager._start = start  # type: ignore[method-assign]
+
+
 MUTATIONS: dict[str, Callable[[], None]] = {
     mutation.__name__: mutation
     for mutation in (
@@ -204,6 +219,7 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         repartition_forwarded_twice,
         repartition_not_forwarded,
         absence_unnoticed,
+        promoted_without_its_tail,
     )
 }
 

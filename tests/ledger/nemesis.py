@@ -4,6 +4,8 @@
     pause    SIGSTOP past the session time-out, then SIGCONT: a zombie
     leave    SIGTERM of a worker, which joins again after a while
     broker   kill -9 of the broker, started again after a while
+    probe    a worker asks for a rebalance: no fault, but what may go wrong when tasks move to copies may do so now. Nothing that
+             has to be explained afterwards is explained by it
 
 Faults come one at a time, sometimes a second one beside the first, with quiet gaps in between.
 """
@@ -20,14 +22,16 @@ from tests.ledger.bench import NODE, Bench
 from tests.ledger.fleet import Worker
 from tests.ledger.stints import Disturbance
 
-Kind = Literal["kill", "pause", "leave", "broker"]
+Kind = Literal["kill", "pause", "leave", "broker", "probe"]
 KINDS: tuple[Kind, ...] = ("kill", "pause", "leave", "broker")
-WEIGHTS: dict[Kind, int] = {"kill": 4, "pause": 2, "leave": 2, "broker": 2}
+KINDS_WITH_COPIES: tuple[Kind, ...] = (*KINDS, "probe")
+WEIGHTS: dict[Kind, int] = {"kill": 4, "pause": 2, "leave": 2, "broker": 2, "probe": 4}
 DURATIONS: dict[Kind, tuple[float, float]] = {
     "kill": (0.3, 4.0),
     "pause": (7.0, 10.0),
     "leave": (0.5, 4.0),
     "broker": (0.3, 3.0),
+    "probe": (0.1, 0.2),
 }
 """Seconds between the beginning and the end of a fault; a session lasts 6."""
 WARM_UP_SECONDS = 4.0
@@ -138,7 +142,9 @@ def _begin(bench: Bench, fault: Fault) -> None:
         bench.broker.kill_node(NODE)
         return
     worker = bench.fleet.workers[fault.worker]
-    if fault.kind == "kill":
+    if fault.kind == "probe":
+        worker.probe()
+    elif fault.kind == "kill":
         worker.kill()
     elif fault.kind == "pause":
         worker.stop()
@@ -151,6 +157,8 @@ def _end(bench: Bench, fault: Fault) -> None:
         bench.broker.start_node(NODE)
         return
     worker = bench.fleet.workers[fault.worker]
+    if fault.kind == "probe":
+        return
     if fault.kind == "pause":
         worker.resume()
     elif not worker.is_running:

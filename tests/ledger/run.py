@@ -17,8 +17,8 @@ from pathlib import Path
 
 from tests.ledger.app import SUB_TOPOLOGIES
 from tests.ledger.bench import AT_LEAST_ONCE, EXACTLY_ONCE, open_bench
-from tests.ledger.figures import copy_figures, recovery_figures
-from tests.ledger.nemesis import KINDS, Fault, Kind, draw_schedule, play
+from tests.ledger.figures import Copies, copy_figures, recovery_figures
+from tests.ledger.nemesis import KINDS_WITH_COPIES, Fault, Kind, draw_schedule, play
 from tests.ledger.oracle import Anomaly
 from tests.ledger.variants import PLAIN, Variant
 from tests.ledger.workload import LedgerSpec
@@ -35,6 +35,7 @@ class Outcome:
     directory: Path
     broker_defects: list[str]
     """Proven by the broker's log and the partition: what follows them is hidden for ever, so anomalies of this run say nothing."""
+    copies: Copies
 
 
 def run_schedule(
@@ -44,11 +45,11 @@ def run_schedule(
     say: Say,
     *,
     directory: Path,
-    kinds: Sequence[Kind] = KINDS,
+    kinds: Sequence[Kind] | None = None,
     variant: Variant = PLAIN,
 ) -> Outcome:
     """Start the workers, write the input over the time given while faults happen, heal, wait, check."""
-    faults = draw_schedule(spec.seed, seconds, WORKERS, kinds)
+    faults = draw_schedule(spec.seed, seconds, WORKERS, kinds or variant.kinds)
     options, settings = variant.worker_options, variant.broker_settings
     with open_bench(spec, guarantee, options=options, broker_settings=settings, keep=directory) as bench:
         began = time.time()
@@ -61,7 +62,7 @@ def run_schedule(
         bench.write_in_background(seconds * 0.9)
         played = play(bench, faults, seconds, say)
         healed = time.monotonic()
-        bench.disturbances += [each.disturbance for each in played]
+        bench.disturbances += [each.disturbance for each in played if each.fault.kind != "probe"]
         anomalies = bench.finish()
         broker_defects = bench.broker_defects()
         say(f"caught up, closed and checked {time.monotonic() - healed:.1f} s after the last fault")
@@ -69,9 +70,12 @@ def run_schedule(
             say(str(bench.repeats))
         else:
             say(f"{bench.compared_stores} stores on disk were compared with their changelogs")
-        for line in [*recovery_figures(bench.fleet, played), *copy_figures(bench.fleet)]:
+        for line in recovery_figures(bench.fleet, [each for each in played if each.fault.kind != "probe"]):
             say(line)
-    return Outcome(anomalies, faults, directory, broker_defects)
+        copies = copy_figures(bench.fleet)
+        if variant.standbys:
+            say(str(copies))
+    return Outcome(anomalies, faults, directory, broker_defects, copies)
 
 
 def summary(anomalies: list[Anomaly], most: int = 6) -> list[str]:
@@ -86,9 +90,9 @@ def summary(anomalies: list[Anomaly], most: int = 6) -> list[str]:
 
 
 def _kinds(text: str) -> list[Kind]:
-    chosen = [kind for kind in KINDS if kind in text.split(",")]
+    chosen = [kind for kind in KINDS_WITH_COPIES if kind in text.split(",")]
     if len(chosen) != len(text.split(",")):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of {', '.join(KINDS)}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of {', '.join(KINDS_WITH_COPIES)}")
     return chosen
 
 
@@ -97,7 +101,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--guarantee", default=EXACTLY_ONCE, choices=[EXACTLY_ONCE, AT_LEAST_ONCE])
-    parser.add_argument("--faults", type=_kinds, default=KINDS, help="which may be drawn: kill,pause,leave,broker")
+    parser.add_argument("--faults", type=_kinds, help="which may be drawn: kill,pause,leave,broker,probe")
     parser.add_argument("--standbys", type=int, default=0, help="copies of each task; with warm-ups and probing")
     parser.add_argument(
         "--protocol", default="classic", choices=["classic", "streams"], help="who plans: group.protocol"

@@ -29,12 +29,14 @@ class Scenario:
     """What the first worker meets. `peers` others run beside it and take over its tasks."""
 
     failpoints: tuple[str, ...]
-    then: Literal["restart", "resume", "leave", "nothing"]
-    """restart: it ends at the failpoint and is started again. resume: it stops there, and goes on later as a zombie. leave: it
-    leaves in the middle of the input, and comes back.
+    then: Literal["restart", "stay away", "resume", "leave", "nothing"]
+    """restart: it ends at the failpoint and is started again. stay away: it is not. resume: it stops there, and goes on later as a
+    zombie. leave: it leaves in the middle of the input, and comes back.
     """
     peers: int = 0
     guarantee: str = EXACTLY_ONCE
+    settings: tuple[str, ...] = ()
+    """Of all workers, as NAME=VALUE."""
 
 
 KILLED_BEFORE_THE_END = Scenario(("after_send_offsets:kill:8",), "restart")
@@ -58,6 +60,13 @@ KILLED_BEFORE_THE_OFFSETS = Scenario(("after_flush:kill:8",), "restart", guarant
 """Results are sent, their offsets are not."""
 STOPPED_WITH_RESULTS_IN_HAND = Scenario(("after_produce:stop:8",), "resume", peers=1, guarantee=AT_LEAST_ONCE)
 """Results and state are with the client, not yet with the broker; a peer goes on meanwhile."""
+KILLED_WHILE_COPIES_ARE_BEHIND = Scenario(
+    ("after_send_offsets:kill:8",),
+    "stay away",
+    peers=1,
+    settings=("num.standby.replicas=1", "restore.rate.limit.bytes.per.second=1000"),
+)
+"""Its peer has copies of everything, and has read little of them."""
 LEAVES_AND_COMES_BACK = Scenario((), "leave", guarantee=AT_LEAST_ONCE)
 
 SCENARIOS = {
@@ -74,12 +83,14 @@ SCENARIOS = {
     "repartition_forwarded_twice": UNDISTURBED,
     "repartition_not_forwarded": UNDISTURBED,
     "absence_unnoticed": STOPPED_WITH_RESULTS_IN_HAND,
+    "promoted_without_its_tail": KILLED_WHILE_COPIES_ARE_BEHIND,
 }
 """By the mutation that does harm in it."""
 
 
 def run_scenario(scenario: Scenario, *, seed: int, mutation: str | None = None) -> list[Anomaly]:
     options = [] if mutation is None else ["--mutation", mutation]
+    options += [word for setting in scenario.settings for word in ("--setting", setting)]
     with open_bench(replace(SMALL, seed=seed), scenario.guarantee, options=options) as bench:
         start_fleet(bench, scenario)
         bench.write_in_background(WRITE_SECONDS)
@@ -108,13 +119,14 @@ def _aftermath(victim: Worker, scenario: Scenario) -> list[Disturbance]:
     """What happens to the victim; returns it as it was."""
     if scenario.then == "nothing":
         return []
-    if scenario.then == "restart":
+    if scenario.then in ("restart", "stay away"):
         kind = "kill"
         victim.must_live = False
         if victim.wait_for_end(WRITE_SECONDS * 4) is None:
             raise TimeoutError(f"{victim.name} did not reach {scenario.failpoints}")
         begin = _acted_at(victim)
-        victim.start()
+        if scenario.then == "restart":
+            victim.start()
     elif scenario.then == "resume":
         kind = "pause"
         begin = _wait_until_stopped(victim)

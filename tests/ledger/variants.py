@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tests.ledger.nemesis import KINDS, KINDS_WITH_COPIES, Kind
 from tests.ledger.worker import SESSION_TIMEOUT_MS
 
 Protocol = Literal["classic", "streams"]
@@ -24,6 +25,11 @@ class Variant:
         if self.standbys and self.protocol == "classic":
             settings |= {"acceptable.recovery.lag": 0, "probing.rebalance.interval.ms": PROBING_MS}
         return [argument for name, value in settings.items() for argument in ("--setting", f"{name}={value}")]
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Of faults to draw, unless others are asked for."""
+        return KINDS_WITH_COPIES if self.standbys else KINDS
 
     @property
     def broker_settings(self) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """One worker process of the ledger app: `python -m tests.ledger.worker --bootstrap ... --app ... --state-dir ... --guarantee ...`.
 
-Started, killed, stopped and continued by fleet.py. SIGTERM closes the app cleanly; it ends with status 0 then, and with 1 if
-the app ended by itself. One JSON line per event goes to standard output, which fleet.py keeps in a file.
+Started, killed, stopped and continued by fleet.py. SIGUSR1 asks the group for a rebalance; SIGTERM closes the app cleanly. It ends
+with status 0 then, and with 1 if the app ended by itself. One JSON line per event goes to standard output, which fleet.py keeps
+in a file.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from tests.ledger.mutations import MUTATIONS, install_late_end
 
 import streamfleet as sf
 from streamfleet.kafka_streams import KafkaStreams
+
+log = structlog.get_logger(__name__)
 
 SESSION_TIMEOUT_MS = 6000
 PARENT_DEATH_SIGNAL = 1
@@ -81,7 +84,6 @@ def main() -> int:
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stdout),
     )
-    log = structlog.get_logger(__name__)
     failpoints = ActingFailpoints(options.failpoint)
     if any(spec.action == "late_end" for spec in options.failpoint):
         install_late_end(failpoints)
@@ -90,6 +92,7 @@ def main() -> int:
     asked_to_end = threading.Event()
     streams = KafkaStreams(topology(), config(options), failpoints=failpoints)
     signal.signal(signal.SIGTERM, lambda *_: asked_to_end.set())
+    signal.signal(signal.SIGUSR1, lambda *_: _probe(streams))
     streams.set_state_listener(lambda new, _: asked_to_end.set() if new.is_over else None)
     try:
         streams.start()
@@ -99,6 +102,15 @@ def main() -> int:
         clean = streams.close(timeout_seconds=40)
     log.info("worker ended", clean=clean, failure=None if streams.failure is None else repr(streams.failure))
     return 0 if clean and streams.failure is None else 1
+
+
+def _probe(streams: KafkaStreams) -> None:
+    try:
+        streams.probe()
+    except sf.StreamsError as error:  # it is about to end
+        log.info("not probed", why=str(error))
+    else:
+        log.info("probed")
 
 
 def _die_with_parent() -> None:

@@ -4,7 +4,8 @@ import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.ledger.nemesis import DURATIONS, KINDS, draw_schedule
+from tests.ledger.nemesis import DURATIONS, KINDS, KINDS_WITH_COPIES, draw_schedule
+from tests.ledger.variants import Variant
 
 seeds = st.integers(0, 10_000)
 
@@ -32,6 +33,12 @@ def test_all_kinds_of_faults_are_drawn():
     assert drawn == set(KINDS)
 
 
-@given(seeds, st.sets(st.sampled_from(KINDS), min_size=1))
+def test_with_copies_probes_are_drawn_too():
+    drawn = {fault.kind for seed in range(10) for fault in draw_schedule(seed, 60, 3, KINDS_WITH_COPIES)}
+    assert drawn == {*KINDS, "probe"} == set(Variant(standbys=1).kinds)
+    assert Variant().kinds == KINDS
+
+
+@given(seeds, st.sets(st.sampled_from(KINDS_WITH_COPIES), min_size=1))
 def test_only_the_kinds_asked_for_are_drawn(seed, kinds):
     assert {fault.kind for fault in draw_schedule(seed, 60, 3, sorted(kinds))} <= kinds
