@@ -82,6 +82,52 @@ def test_with_grace_a_record_waits_for_late_updates(run, script, grace):
     assert [(r.key.decode(), r.value.decode(), r.timestamp) for r in results] == expected
 
 
+both_sides = st.lists(
+    st.tuples(st.sampled_from("TR"), st.sampled_from("ab"), st.sampled_from(["1", "2", None]), st.integers(0, 60)),
+    max_size=30,
+    unique_by=lambda update: (
+        update[0],
+        update[1],
+        update[3],
+    ),  # what a delete at the time of its value leaves: decision 0014
+)
+
+
+@slow
+@given(both_sides, st.booleans())
+@pytest.mark.parametrize("method", ["join", "left_join", "outer_join"])
+def test_tables_with_history_on_both_sides_are_joined_by_their_latest_rows(run, method, script, is_stored):
+    def build(builder):
+        left = builder.table("T", materialized=versioned())
+        right = builder.table("R", materialized=sf.Materialized(sf.Stores.versioned_key_value("w", HISTORY)))
+        store = {"store": "joined"} if is_stored else {}
+        getattr(left, method)(right, lambda one, other: f"{one}+{other}", **store).to_stream().to("out")
+
+    results, stores, dropped = run(build, script, statestore_cache_max_bytes=0)
+    latest, expected, joined, is_late = {"T": {}, "R": {}}, [], {}, 0
+    for side, key, value, time in script:
+        mine, others = latest[side], latest["R" if side == "T" else "T"]
+        before = mine.get(key)
+        if before is not None and time < before[1]:
+            is_late += 1  # an older version: the latest rows are what they were
+            continue
+        mine[key] = value, time
+        other = others.get(key, (None, 0))
+        if other[0] is None and ((side == "R" and method == "left_join") or method == "join"):
+            continue
+        if other[0] is None and value is None and (before is None or before[0] is None):
+            continue
+        left, right = (value, other[0]) if side == "T" else (other[0], value)
+        is_there = {"join": left and right, "left_join": left, "outer_join": left or right}[method]
+        result = f"{left}+{right}" if is_there else None
+        joined[key] = result
+        expected.append((key, result, time if other[0] is None else max(time, other[1])))
+    assert [(r.key.decode(), r.value and r.value.decode(), r.timestamp) for r in results] == expected
+    assert dropped == is_late
+    if is_stored:
+        assert stores["joined"] == {key: value for key, value in joined.items() if value is not None}
+
+
 def test_a_record_without_key_does_not_wait(run):
     results, _, _ = run(joined("left_join", grace=10), [("S", None, "x", 5)])
     assert [(r.key, r.value) for r in results] == [(None, b"x+None")]
