@@ -65,6 +65,12 @@ class TimeWindows(Windows):
             )
 
     def windows_for(self, timestamp: int) -> Iterator[TimeWindow]:
+        if self.advance_ms == self.size_ms:
+            start = timestamp - timestamp % self.size_ms
+            return iter((TimeWindow(start, start + self.size_ms),))
+        return self._hopping_windows_for(timestamp)
+
+    def _hopping_windows_for(self, timestamp: int) -> Iterator[TimeWindow]:
         start = max(0, timestamp - self.size_ms + self.advance_ms) // self.advance_ms * self.advance_ms
         while start <= timestamp:
             yield TimeWindow(start, start + self.size_ms)

@@ -7,6 +7,7 @@ stores that is by segment first; so the keys of the cache are made from raw keys
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from streamfleet.durations import LONG_MAX
 from streamfleet.state.dirty_buffer import Row
@@ -18,11 +19,11 @@ from streamfleet.state.raw_keys import (
     session_bounds,
     window_start,
 )
-from streamfleet.state.record_cache import CacheEntry
+from streamfleet.state.record_cache import CacheEntry, ObjectEntry
 from streamfleet.state.rows_api import KeyValueScans, Rows, SessionScans, WindowScans
 from streamfleet.state.store_home import StoreHome
 
-RawListener = Callable[[bytes, bytes | None, bytes | None, int], None]
+RawListener = Callable[[bytes, CacheEntry, bytes | None, int], None]
 """listener(raw key, new value, old value, timestamp)"""
 
 Order = Callable[[bytes], bytes]
@@ -49,6 +50,15 @@ class CachedRows:
     def get(self, raw: bytes) -> bytes | None:
         entry = self._cache.get(self._order(raw))
         return self._below.get(raw) if entry is None else entry.value
+
+    def entry(self, raw: bytes) -> CacheEntry | None:
+        """What is held of a key."""
+        return self._cache.get(self._order(raw))
+
+    def put_object(self, raw: bytes, value: Any, value_bytes: int, encode: Callable[[Any], bytes | None]) -> None:
+        """`put` of a value that becomes bytes, so many of them, when it leaves the cache."""
+        ordered = self._order(raw)
+        self._cache.put_entry(ordered, ObjectEntry(ordered, value, value_bytes, self._context.record_context, encode))
 
     def peek(self, raw: bytes) -> CacheEntry | None:
         """What is held back of a key, without counting as use."""
@@ -78,9 +88,9 @@ class CachedRows:
             raw = self._raw(ordered)
             listener = self._listener
             old = None
-            if listener is not None and (entry.value is None or self._send_old_values):
+            if listener is not None and (entry.is_deletion or self._send_old_values):
                 old = self._below.get(raw)
-                if entry.value is None and old is None:
+                if entry.is_deletion and old is None:
                     continue  # put and deleted again between two flushes: nobody has seen it, nobody needs to
             before = context.record_context
             context.record_context = entry.context
@@ -88,7 +98,7 @@ class CachedRows:
                 self._below.put(raw, entry.value)
                 if listener is not None:
                     timestamp = -1 if entry.context is None else entry.context.timestamp
-                    listener(raw, entry.value, old if self._send_old_values else None, timestamp)
+                    listener(raw, entry, old if self._send_old_values else None, timestamp)
             finally:
                 context.record_context = before
 
@@ -126,6 +136,12 @@ class _SegmentedCache(CachedRows):
     def put(self, raw: bytes, value: bytes | None) -> None:
         self._latest = max(self._latest, self._time(raw))
         super().put(raw, value)
+
+    def put_object(self, raw: bytes, value: Any, value_bytes: int, encode: Callable[[Any], bytes | None]) -> None:
+        time = self._time(raw)
+        if time > self._latest:  # noqa: PLR1730  (once per record: a call costs more)
+            self._latest = time
+        super().put_object(raw, value, value_bytes, encode)
 
     def _time(self, raw: bytes) -> int:
         at = len(raw) - self._suffix

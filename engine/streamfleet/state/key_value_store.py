@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from streamfleet.records import RawRecord, ValueAndTimestamp
+from streamfleet.records import ValueAndTimestamp
 from streamfleet.serdes.api import Serde
 from streamfleet.state.api import KeyValueStore, StoreIterator
 from streamfleet.state.builders import KeyValueStoreBuilder
 from streamfleet.state.cached_rows import CachedKeyValueRows, CachedRows
 from streamfleet.state.dirty_buffer import successor
+from streamfleet.state.holding_store import HoldingStore
 from streamfleet.state.key_value_rows import LruRows, MemoryKeyValueRows, RocksDBKeyValueRows
 from streamfleet.state.logged_rows import LoggedRows
-from streamfleet.state.object_cache import ObjectCache
-from streamfleet.state.own_store import OwnStore, RowIterator
+from streamfleet.state.own_store import RowIterator
 from streamfleet.state.rows_api import BottomRows, KeyValueRows, Rows
 from streamfleet.state.store_home import RowsHome, StoreHome
 
@@ -22,51 +22,19 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class OwnKeyValueStore(OwnStore, KeyValueStore[K, V]):
+class OwnKeyValueStore(HoldingStore, KeyValueStore[K, V]):
     """Its raw keys are the serialized keys."""
 
     def __init__(self, builder: KeyValueStoreBuilder[K, V]) -> None:
         super().__init__(builder, is_timestamped=builder.is_timestamped)
         self._max_entries = builder.max_entries
-        self._objects: ObjectCache | None = None
-        self._seen: OwnKeyValueStore[K, V] | None = None
 
-    def open_in(self, home: StoreHome) -> None:
-        super().open_in(home)
-        if self._can_hold_objects(home):
-            self._objects = ObjectCache(home.context.caches.objects)
-
-    def _can_hold_objects(self, home: StoreHome) -> bool:
-        """Where each change is logged, or held back, it must be serialised when it is made. Timestamped stores only: the changes
-        of others are stamped with the time of the record under way.
-        """
-        logs_each = self._builder.logging_enabled and not home.context.deduplicate_changelog
-        is_plain_table = self._is_timestamped and not self._builder.forgets_timestamps and self._max_entries is None
-        has_room = home.context.caches.objects.max_bytes > 0
-        return (
-            is_plain_table and has_room and self._cache is None and self._codec.exact_size is not None and not logs_each
-        )
-
-    def current_view(self) -> OwnStore:
-        view = super().current_view()
-        assert isinstance(view, OwnKeyValueStore)
-        view.see_objects_of(self)
-        return view
-
-    def see_objects_of(self, other: OwnKeyValueStore[K, V]) -> None:
-        """A view finds the objects of the store that it is a view of."""
-        self._seen = other
-
-    def peek(self, raw: bytes) -> V | None:
-        """The value as an object, if it is held as one; without counting as use."""
-        value: V | None = None if self._objects is None else self._objects.peek(raw)
-        return value
+    def _may_hold_objects(self) -> bool:
+        return self._max_entries is None and not self._builder.forgets_timestamps
 
     def get(self, key: K) -> V | None:
-        raw = self._codec.key_bytes(key)
-        if self._seen is not None and (value := self._seen.peek(raw)) is not None:
-            return value
-        return self.get_at(raw)
+        value: V | None = self.get_at(self._codec.key_bytes(key))
+        return value
 
     def put(self, key: K, value: V | None) -> None:
         self._put(self._codec.key_bytes(key), value)
@@ -88,63 +56,14 @@ class OwnKeyValueStore(OwnStore, KeyValueStore[K, V]):
         self._put(raw, None if value is None else ValueAndTimestamp(value, timestamp))
         return True
 
-    def get_at(self, raw: bytes) -> V | None:
-        objects = self._objects
-        value: V | None
-        if objects is not None:
-            value = objects.changed(raw)
-            if value is None:
-                value = objects.get(raw)
-            if value is not None:
-                return value
-        data = self._top.get(raw)
-        if data is None:
-            return None
-        value = self._codec.value_of(data)
-        if objects is not None:
-            objects.keep(raw, value, len(data))
-        return value
-
     def _put(self, raw: bytes, value: Any) -> None:
-        objects = self._objects
-        if objects is not None:
-            if type(value) is ValueAndTimestamp and (size := self._codec.exact_size(value.value)) is not None:
-                objects.put(raw, value, size)
-                return
-            objects.forget(raw)
-        self._top.put(raw, self._codec.value_bytes(value))
-
-    def settle(self) -> None:
-        if self._seen is not None:
-            self._seen.settle()
-        if self._objects is not None:
-            put, value_bytes = self._top.put, self._codec.value_bytes
-            for raw, value in self._objects.take_pending().items():
-                put(raw, value_bytes(value))
-
-    def restore(self, records: Iterable[RawRecord]) -> None:
-        if self._objects is not None:
-            self._objects.clear()  # a task that ran before may be brought up to date like any other
-        super().restore(records)
-
-    @property
-    def unsettled_bytes(self) -> int:
-        return 0 if self._objects is None else self._objects.pending_bytes
-
-    def discard(self) -> None:
-        if self._objects is not None:
-            self._objects.clear()
-        super().discard()
-
-    def close(self) -> None:
-        if self._objects is not None:
-            self._objects.close()
-            self._objects = None
-        super().close()
+        if not self._hold(raw, value):
+            self._forget(raw)
+            self._top.put(raw, self._codec.value_bytes(value))
 
     def put_if_absent(self, key: K, value: V | None) -> V | None:
         raw = self._codec.key_bytes(key)
-        there = self.get_at(raw)
+        there: V | None = self.get_at(raw)
         if there is None:
             self._put(raw, value)
         return there
@@ -155,7 +74,7 @@ class OwnKeyValueStore(OwnStore, KeyValueStore[K, V]):
 
     def delete(self, key: K) -> V | None:
         raw = self._codec.key_bytes(key)
-        there = self.get_at(raw)
+        there: V | None = self.get_at(raw)
         self._put(raw, None)
         return there
 

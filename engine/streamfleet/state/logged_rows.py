@@ -47,6 +47,10 @@ class LoggedRows:
 
     def put(self, raw: bytes, value: bytes | None) -> None:
         self._rows.put(raw, value)
+        self.log_put(raw, value)
+
+    def log_put(self, raw: bytes, value: bytes | None) -> None:
+        """Log a change without making it: of a row that has become too old to be kept."""
         if value is not None and self._is_timestamped:
             timestamp = int.from_bytes(value[:TIMESTAMP_SIZE], "big", signed=True)
             self._log(raw, value[TIMESTAMP_SIZE:], timestamp, self._headers())

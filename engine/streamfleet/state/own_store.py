@@ -16,6 +16,7 @@ from streamfleet.state.cached_rows import CachedRows
 from streamfleet.state.codec import StoreCodec
 from streamfleet.state.dirty_buffer import DirtyBuffer, Row
 from streamfleet.state.logged_rows import TIMESTAMP_SIZE, UNKNOWN_TIMESTAMP, LoggedRows, UnstampedRows
+from streamfleet.state.record_cache import CacheEntry, ObjectEntry
 from streamfleet.state.rows_api import BottomRows, Rows
 from streamfleet.state.store_home import RowsHome, StoreHome
 from streamfleet.state.task_store import QueryableStore
@@ -185,13 +186,11 @@ class OwnStore(QueryableStore):
             return False
         value_of = self._codec.value_of
 
-        def decoded(raw: bytes, new: bytes | None, old: bytes | None, timestamp: int) -> None:
-            listener(
-                self._listened_key(raw),
-                None if new is None else value_of(new),
-                None if old is None else value_of(old),
-                timestamp,
+        def decoded(raw: bytes, entry: CacheEntry, old: bytes | None, timestamp: int) -> None:
+            new = (
+                entry.held if isinstance(entry, ObjectEntry) else None if entry.value is None else value_of(entry.value)
             )
+            listener(self._listened_key(raw), new, None if old is None else value_of(old), timestamp)
 
         self._cache.set_listener(decoded, send_old_values=send_old_values)
         return True

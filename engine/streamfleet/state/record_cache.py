@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from sortedcontainers import SortedList
 
@@ -27,6 +28,39 @@ class CacheEntry:
         self.value = value
         self.context = context
         self.size_bytes = _ENTRY_BYTES + len(key) + (0 if value is None else len(value)) + _context_bytes(context)
+
+    @property
+    def is_deletion(self) -> bool:
+        return self.value is None
+
+
+class ObjectEntry(CacheEntry):
+    """A value that is held as an object, and becomes bytes where bytes are asked for. `value_bytes` is how many those will be: the
+    cache has its limit in bytes, and must evict what it would evict if it held them.
+    """
+
+    __slots__ = ("_encode", "held")
+
+    def __init__(
+        self,
+        key: bytes,
+        held: Any,
+        value_bytes: int,
+        context: RecordContext | None,
+        encode: Callable[[Any], bytes | None],
+    ) -> None:
+        self.held = held
+        self._encode = encode
+        self.context = context
+        self.size_bytes = _ENTRY_BYTES + len(key) + value_bytes + _context_bytes(context)
+
+    @property
+    def value(self) -> bytes | None:  # type: ignore[override]
+        return self._encode(self.held)
+
+    @property
+    def is_deletion(self) -> bool:
+        return False
 
 
 Flushed = Callable[[list[tuple[bytes, CacheEntry]]], None]
@@ -69,11 +103,17 @@ class StoreCache:
         return self._entries.get(key)
 
     def put(self, key: bytes, value: bytes | None, context: RecordContext | None) -> None:
+        self.put_entry(key, CacheEntry(key, value, context))
+
+    def put_entry(self, key: bytes, entry: CacheEntry) -> None:
         """An update: it will be flushed after all that were made before it."""
-        self._set(key, CacheEntry(key, value, context))
-        self._dirty.pop(key, None)
-        self._dirty[key] = None
-        self._cache.make_room(self)
+        self._set(key, entry)
+        dirty, cache = self._dirty, self._cache
+        if key in dirty:
+            del dirty[key]
+        dirty[key] = None
+        if cache.size_bytes > cache.max_bytes:
+            cache.make_room(self)
 
     def put_clean(self, key: bytes, value: bytes) -> None:
         """What was read from the store, for the next read."""
@@ -113,12 +153,15 @@ class StoreCache:
         self._sorted = None
 
     def _set(self, key: bytes, entry: CacheEntry) -> None:
-        old = self._entries.pop(key, None)
-        self._entries[key] = entry
-        self._cache.size_bytes += entry.size_bytes
+        entries = self._entries
+        old = entries.get(key)
+        entries[key] = entry
         if old is not None:
-            self._cache.size_bytes -= old.size_bytes
-        elif self._sorted is not None:
+            entries.move_to_end(key)
+            self._cache.size_bytes += entry.size_bytes - old.size_bytes
+            return
+        self._cache.size_bytes += entry.size_bytes
+        if self._sorted is not None:
             self._sorted.add(key)
 
     def _flush(self, evicted: tuple[bytes, CacheEntry] | None) -> None:
@@ -126,7 +169,7 @@ class StoreCache:
         updates += [(key, self._entries[key]) for key in self._dirty]
         if not updates:
             return
-        deleted = [key for key in self._dirty if self._entries[key].value is None]
+        deleted = [key for key in self._dirty if self._entries[key].is_deletion]
         # Cleared before the hand-over: what is forwarded may come back to this store and make entries dirty again.
         self._dirty.clear()
         self._flushed(updates)
@@ -139,7 +182,7 @@ class StoreCache:
     def _remove_clean(self, keys: Iterable[bytes]) -> None:
         for key in keys:
             entry = self._entries.get(key)
-            if entry is None or entry.value is not None or key in self._dirty:
+            if entry is None or not entry.is_deletion or key in self._dirty:
                 continue
             del self._entries[key]
             self._cache.size_bytes -= entry.size_bytes

@@ -90,6 +90,9 @@ class Segments(Generic[BufferT]):
             insort(ids, segment)
         return _SEGMENT.pack(segment)
 
+    def is_live(self, time: int) -> bool:
+        return time // self._interval_ms >= self._first_live
+
     def prefix_of(self, time: int) -> bytes:
         return _SEGMENT.pack(time // self._interval_ms)
 

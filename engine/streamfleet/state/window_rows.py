@@ -39,6 +39,13 @@ class KeyFirstWindowRows(WindowRows):
     def remember(self, recent: RecentRows) -> None:
         self._recent = recent
 
+    def admits(self, start: int) -> bool:
+        """Let time go on to `start`, as a put does; whether a row of that time would be kept."""
+        return self._segments.prefix_for_put(start, counted=False) is not None
+
+    def is_live(self, start: int) -> bool:
+        return self._segments.is_live(start)
+
     def get(self, raw: bytes) -> bytes | None:
         start = window_start(raw)
         if start < self._segments.oldest_readable():

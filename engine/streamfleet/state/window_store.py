@@ -7,15 +7,17 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from streamfleet.durations import LONG_MAX
-from streamfleet.records import TimeWindow, Windowed
+from streamfleet.records import TimeWindow, ValueAndTimestamp, Windowed
 from streamfleet.state.api import StoreIterator, WindowStore
 from streamfleet.state.builders import WindowStoreBuilder
 from streamfleet.state.cached_rows import CachedRows, CachedTimeFirstWindowRows, CachedWindowRows
+from streamfleet.state.holding_store import HoldingStore
+from streamfleet.state.logged_rows import LoggedRows
 from streamfleet.state.memory_window_rows import MemoryWindowRows
-from streamfleet.state.own_store import OwnStore, RowIterator
+from streamfleet.state.own_store import RowIterator
 from streamfleet.state.raw_keys import MAX_SEQUENCE, WINDOW_SUFFIX, pack_window, window_start
 from streamfleet.state.recent_rows import RecentRows
-from streamfleet.state.rows_api import Rows, WindowRows
+from streamfleet.state.rows_api import BottomRows, Rows, WindowRows
 from streamfleet.state.segments import Segments
 from streamfleet.state.store_home import RowsHome, StoreHome
 from streamfleet.state.window_rows import KeyFirstWindowRows, TimeFirstWindowRows
@@ -24,7 +26,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class OwnWindowStore(OwnStore, WindowStore[K, V]):
+class OwnWindowStore(HoldingStore, WindowStore[K, V]):
     """Its raw keys are key | start | sequence."""
 
     def __init__(self, builder: WindowStoreBuilder[K, V]) -> None:
@@ -34,6 +36,7 @@ class OwnWindowStore(OwnStore, WindowStore[K, V]):
         self._facts: Any = None
         self._last_stored_sequence = 0
         self._recent: RecentRows | None = None
+        self._logged: LoggedRows | None = None
 
     def open_in(self, home: StoreHome) -> None:
         super().open_in(home)
@@ -52,21 +55,65 @@ class OwnWindowStore(OwnStore, WindowStore[K, V]):
             self._recent = None
         super().close()
 
+    def _may_hold_objects(self) -> bool:
+        """Below a cache any row may be one; else time must be told when an object is put, which needs rows that can be told."""
+        if self._retain_duplicates or self._builder.forgets_timestamps:
+            return False
+        return self._cache is not None or isinstance(self._bottom, KeyFirstWindowRows)
+
     def put(self, key: K, value: V | None, window_start: int) -> None:
-        codec = self._codec
         if window_start < 0:
             raise ValueError(f"store {self.name} was given the negative window start {window_start}")
-        data = codec.value_bytes(value)
-        sequence = self._next_sequence(is_stored=data is not None) if self._retain_duplicates else 0
-        self._top.put(codec.key_bytes(key) + pack_window(window_start, sequence), data)
+        if self._retain_duplicates:
+            data = self._codec.value_bytes(value)
+            sequence = self._next_sequence(is_stored=data is not None)
+            self._top.put(self._codec.key_bytes(key) + pack_window(window_start, sequence), data)
+        else:
+            self._put(self._codec.key_bytes(key) + pack_window(window_start, 0), window_start, value)
 
     def fetch(self, key: K, time: int) -> V | None:
         """With duplicates: the last put, if it was here; as in Kafka Streams a lookup cannot find earlier ones."""
         raw_key = self._codec.key_bytes(key)
         if time < 0 or (self._retain_duplicates and not self.is_persistent):
             return None
-        value: V | None = self._get(raw_key + pack_window(time, self._last_stored_sequence))
+        value: V | None = self.get_row(raw_key + pack_window(time, self._last_stored_sequence), time)
         return value
+
+    # for who reads a row and writes it again: its raw key is made once
+
+    def raw_row(self, key: K, window_start: int) -> bytes:
+        raw: bytes = self._codec.key_bytes(key) + pack_window(window_start, 0)
+        return raw
+
+    def get_row(self, raw: bytes, window_start: int) -> Any:
+        if self._hides(window_start):
+            return None
+        return self.get_at(raw)
+
+    def put_row(self, raw: bytes, window_start: int, value: Any, timestamp: int) -> None:
+        """`put` of a timestamped store without duplicates; a value of None deletes."""
+        self._put(raw, window_start, None if value is None else ValueAndTimestamp(value, timestamp))
+
+    def _put(self, raw: bytes, window_start: int, value: Any) -> None:
+        is_kept = self._objects is None or self._bottom.admits(window_start)
+        if not is_kept or not self._hold(raw, value):
+            self._forget(raw)
+            self._top.put(raw, self._codec.value_bytes(value))
+
+    def _hides(self, window_start: int) -> bool:
+        """Whether a row may be held as an object that would be too old to be read."""
+        objects = self._objects if self._seen is None else self._seen._objects  # noqa: SLF001  (as of the store it is a view of)
+        return objects is not None and window_start < self._bottom.oldest_readable_ms
+
+    def _settle(self, raw: bytes, data: bytes | None) -> None:
+        """What has become too old since it was put is logged, as it was then, and not counted as dropped."""
+        if self._bottom.is_live(window_start(raw)):
+            self._top.put(raw, data)
+        elif self._logged is not None:
+            self._logged.log_put(raw, data)
+
+    def _on_logged(self, bottom: BottomRows, logged: LoggedRows) -> None:
+        self._logged = logged
 
     def fetch_between(self, key: K, time_from: int, time_to: int) -> StoreIterator[tuple[int, V]]:
         return self._fetch(key, time_from, time_to, reverse=False)
@@ -91,14 +138,17 @@ class OwnWindowStore(OwnStore, WindowStore[K, V]):
         return self._fetch_range(None, None, time_from, time_to, reverse=True)
 
     def all(self) -> StoreIterator[tuple[Windowed[K], V]]:
+        self.settle()
         return RowIterator(self._scans.all(reverse=False), self._decoded)
 
     def backward_all(self) -> StoreIterator[tuple[Windowed[K], V]]:
+        self.settle()
         return RowIterator(self._scans.all(reverse=True), self._decoded)
 
     def _fetch(self, key: K, time_from: int, time_to: int, *, reverse: bool) -> StoreIterator[tuple[int, V]]:
         raw_key = self._codec.key_bytes(key)
         times = _readable(time_from, time_to)
+        self.settle()
         rows = iter(()) if times is None else self._scans.fetch(raw_key, *times, reverse=reverse)
         return RowIterator(rows, self._decoded_start)
 
@@ -107,6 +157,7 @@ class OwnWindowStore(OwnStore, WindowStore[K, V]):
     ) -> StoreIterator[tuple[Windowed[K], V]]:
         low, high = self._codec.bound_bytes(key_from), self._codec.bound_bytes(key_to)
         times = _readable(time_from, time_to)
+        self.settle()
         rows = iter(()) if times is None else self._scans.fetch_range(low, high, *times, reverse=reverse)
         return RowIterator(rows, self._decoded)
 

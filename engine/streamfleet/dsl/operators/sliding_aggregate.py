@@ -151,7 +151,8 @@ class _SlidingAggregate(WindowedAggregateProcessor):
         if after is not None and after.timestamp > record.timestamp:
             start = record.timestamp + 1
             window = TimeWindow(start, start + self._difference_ms)
-            self._put(record, window, after.value, None, after.timestamp)
+            place = self._rows.locate(record.key, window.start)
+            self._put(record, window, place, after.value, None, after.timestamp)
 
     def _make_window(self, record: Record[Any, Any], start: int, close_time: int) -> None:
         self._update_if_open(record, start, None, close_time)
@@ -159,7 +160,7 @@ class _SlidingAggregate(WindowedAggregateProcessor):
     def _update_if_open(self, record: Record[Any, Any], start: int, row: Row | None, close_time: int) -> None:
         end = start + self._difference_ms
         if end >= close_time:
-            self._update(record, TimeWindow(start, end), row)
+            self._update(record, TimeWindow(start, end), row, self._rows.locate(record.key, start))
         else:
             self._internal.drop("expired window")
 

@@ -17,6 +17,7 @@ from streamfleet.records import Change, Record, ValueAndTimestamp
 from streamfleet.state.api import VersionedKeyValueStore
 from streamfleet.state.key_value_store import OwnKeyValueStore
 from streamfleet.state.own_store import OwnStore
+from streamfleet.state.window_store import OwnWindowStore
 
 AnyProcessor = Processor[Any, Any, Any, Any]
 Row = ValueAndTimestamp[Any]
@@ -162,6 +163,31 @@ class VersionedTableRows(TableRows):
         return bool(valid_to == VersionedKeyValueStore.VALID_TO_UNDEFINED)
 
 
+class WindowRows:
+    """The store of windowed aggregates, as TableRows of tables."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.locate: Callable[[Any, int], Any] = _only_key
+        self.get_at: Callable[[Any, int], Row | None] = store.fetch
+
+    def put_at(self, place: Any, start: int, value: Any, timestamp: int) -> None:
+        self._store.put(place, as_row(value, timestamp), start)
+
+
+class RawWindowRows(WindowRows):
+    """The place of a row is its raw key."""
+
+    def __init__(self, store: OwnWindowStore[Any, Any]) -> None:
+        super().__init__(store)
+        self.locate, self.get_at = store.raw_row, store.get_row
+        self.put_at = store.put_row  # type: ignore[method-assign, assignment]  # a call less per record
+
+
+def window_rows(store: Any) -> WindowRows:
+    return RawWindowRows(store) if isinstance(store, OwnWindowStore) and store.is_timestamped else WindowRows(store)
+
+
 def table_rows(store: Any) -> TableRows:
     if isinstance(store, OwnKeyValueStore) and store.is_timestamped:
         return RawTableRows(store)
@@ -175,6 +201,10 @@ def expect_look_back(store: Any, look_back_ms: int) -> None:
 
 
 def _itself(key: Any) -> Any:
+    return key
+
+
+def _only_key(key: Any, _start: int) -> Any:
     return key
 
 

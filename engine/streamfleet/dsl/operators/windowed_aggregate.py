@@ -13,8 +13,8 @@ from streamfleet.dsl.operators.table_view import (
     TableView,
     UpdateForwarder,
     WindowStoreGetter,
-    as_row,
     internal,
+    window_rows,
 )
 from streamfleet.dsl.operators.window_close import CloseTimer
 from streamfleet.dsl.windows import EmitStrategy, Windows
@@ -69,9 +69,11 @@ class WindowedAggregateProcessor(AnyProcessor):
         self._internal = internal(context)
         self._stream_time = NO_TIMESTAMP
         self._store = context.get_state_store(self._store_name)
+        self._rows = window_rows(self._store)
         cached_store = None if self._emits_on_close else self._store
         self._forwarder = UpdateForwarder(context, cached_store, send_old_values=self._send_old_values)
         self._timer = CloseTimer(self._internal, self._store_name) if self._emits_on_close else None
+        self._forwards_at_once = not self._emits_on_close and not self._forwarder.is_cached
 
     def _observe(self, timestamp: int, grace_ms: int) -> int:
         """Move stream time on; returns the close time: windows that ended before it take no more records."""
@@ -79,8 +81,8 @@ class WindowedAggregateProcessor(AnyProcessor):
             self._stream_time = timestamp
         return self._stream_time - grace_ms
 
-    def _update(self, record: Record[Any, Any], window: TimeWindow, row: Row | None) -> None:
-        """Add the record to a window whose row is known (None: it has none)."""
+    def _update(self, record: Record[Any, Any], window: TimeWindow, row: Row | None, place: Any) -> None:
+        """Add the record to a window whose row is known (None: it has none), and where it is."""
         timestamp = record.timestamp
         if row is None:
             old = self._initializer()
@@ -89,11 +91,13 @@ class WindowedAggregateProcessor(AnyProcessor):
             if row.timestamp > timestamp:  # noqa: PLR1730  (once per record: a call costs more)
                 timestamp = row.timestamp
         new = self._aggregator(record.key, record.value, old)
-        self._put(record, window, new, old, timestamp)
+        self._put(record, window, place, new, old, timestamp)
 
-    def _put(self, record: Record[Any, Any], window: TimeWindow, new: Any, old: Any, timestamp: int) -> None:
-        self._store.put(record.key, as_row(new, timestamp), window.start)
-        if not self._emits_on_close and not self._forwarder.is_cached:
+    def _put(
+        self, record: Record[Any, Any], window: TimeWindow, place: Any, new: Any, old: Any, timestamp: int
+    ) -> None:
+        self._rows.put_at(place, window.start, new, timestamp)
+        if self._forwards_at_once:
             change = Change(new, old if self._send_old_values else None)
             self.context.forward(Record(Windowed(record.key, window), change, timestamp, record.headers))
 
@@ -171,9 +175,11 @@ class _TimeWindowedAggregate(WindowedAggregateProcessor):
         close_time = self._observe(record.timestamp, self._windows.grace_ms)
         if self._emits_first:
             self._emit_closed(record, close_time)
+        rows = self._rows
         for window in self._windows.windows_for(record.timestamp):
             if window.end > close_time:
-                self._update(record, window, self._store.fetch(record.key, window.start))
+                place = rows.locate(record.key, window.start)
+                self._update(record, window, rows.get_at(place, window.start), place)
             else:
                 self._internal.drop("expired window")
         if not self._emits_first:

@@ -1,0 +1,130 @@
+"""HoldingStore: an OwnStore that may hold values as objects, so that a row that changes often is decoded and encoded seldom.
+
+    without a cache    objects until the commit, and after it for reads: ObjectCache
+    with a cache       objects instead of bytes in the record cache: ObjectEntry
+
+Only timestamped stores do: the changes of others are stamped with the time of the record under way. And only for values that nobody
+can change in place, that come back from their bytes as they were, and of which the serde knows the size (`exact_size`).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from streamfleet.records import RawRecord, ValueAndTimestamp
+from streamfleet.state.cached_rows import CachedRows
+from streamfleet.state.logged_rows import TIMESTAMP_SIZE
+from streamfleet.state.object_cache import ObjectCache
+from streamfleet.state.own_store import OwnStore
+from streamfleet.state.record_cache import ObjectEntry
+from streamfleet.state.store_home import StoreHome
+
+
+class HoldingStore(OwnStore):
+    """Reads and writes rows by their raw keys."""
+
+    _objects: ObjectCache | None = None
+    _object_entries: CachedRows | None = None
+    _seen: HoldingStore | None = None
+
+    def open_in(self, home: StoreHome) -> None:
+        super().open_in(home)
+        if not self._may_hold_objects() or not self._is_timestamped or self._codec.exact_size is None:
+            return
+        if self._cache is not None:
+            self._object_entries = self._cache
+        elif home.context.caches.objects.max_bytes > 0 and not self._logs_each_change(home):
+            self._objects = ObjectCache(home.context.caches.objects)
+
+    @abstractmethod
+    def _may_hold_objects(self) -> bool:
+        """Whether the rows of this store are such that an object stands for its row until the commit."""
+
+    def _logs_each_change(self, home: StoreHome) -> bool:
+        """Then a value must become bytes when it is put."""
+        return self._builder.logging_enabled and not home.context.deduplicate_changelog
+
+    def current_view(self) -> OwnStore:
+        view = super().current_view()
+        assert isinstance(view, HoldingStore)
+        view._seen = self  # noqa: SLF001  (a view finds the objects of the store that it is a view of)
+        return view
+
+    def peek(self, raw: bytes) -> Any:
+        """The value as an object, if it is held as one; without counting as use."""
+        return None if self._objects is None else self._objects.peek(raw)
+
+    def get_at(self, raw: bytes) -> Any:
+        objects = self._objects
+        if objects is not None:
+            value = objects.changed(raw)
+            if value is None:
+                value = objects.get(raw)
+            if value is not None:
+                return value
+        elif self._object_entries is not None:
+            entry = self._object_entries.entry(raw)
+            if type(entry) is ObjectEntry:
+                return entry.held
+        elif self._seen is not None and (value := self._seen.peek(raw)) is not None:
+            return value
+        data = self._top.get(raw)
+        if data is None:
+            return None
+        value = self._codec.value_of(data)
+        if objects is not None:
+            objects.keep(raw, value, len(data))
+        return value
+
+    def _hold(self, raw: bytes, value: Any) -> bool:
+        """Keep the value as an object, if it is one of those; else it must be written as bytes."""
+        if type(value) is not ValueAndTimestamp:
+            return False
+        objects = self._objects
+        if objects is not None:
+            if (size := self._codec.exact_size(value.value)) is not None:
+                objects.put(raw, value, size)
+                return True
+            objects.forget(raw)
+        elif self._object_entries is not None and (size := self._codec.exact_size(value.value)) is not None:
+            self._object_entries.put_object(raw, value, size + TIMESTAMP_SIZE, self._codec.value_bytes)
+            return True
+        return False
+
+    def _forget(self, raw: bytes) -> None:
+        if self._objects is not None:
+            self._objects.forget(raw)
+
+    def settle(self) -> None:
+        if self._seen is not None:
+            self._seen.settle()
+        if self._objects is not None:
+            value_bytes = self._codec.value_bytes
+            for raw, value in self._objects.take_pending().items():
+                self._settle(raw, value_bytes(value))
+
+    def _settle(self, raw: bytes, data: bytes | None) -> None:
+        self._top.put(raw, data)
+
+    def restore(self, records: Iterable[RawRecord]) -> None:
+        if self._objects is not None:
+            self._objects.clear()  # a task that ran before may be brought up to date like any other
+        super().restore(records)
+
+    @property
+    def unsettled_bytes(self) -> int:
+        return 0 if self._objects is None else self._objects.pending_bytes
+
+    def discard(self) -> None:
+        if self._objects is not None:
+            self._objects.clear()
+        super().discard()
+
+    def close(self) -> None:
+        if self._objects is not None:
+            self._objects.close()
+            self._objects = None
+        self._object_entries = None
+        super().close()
