@@ -6,17 +6,27 @@ from tests.interop.inputs import phases, recent
 from tests.interop.oracle import expected_results, expected_rows
 from tests.interop.topologies import NAMES
 
+JAVA_FIRST, OURS_FIRST = ("java", "ours", "java"), ("ours", "java", "ours")
+
 
 @pytest.mark.parametrize("topology", NAMES)
 def test_both_sides_describe_a_topology_alike(sides, topology):
     assert sides["ours"].describe(topology, "some") == sides["java"].describe(topology, "some")
 
 
-@pytest.mark.parametrize("topology", ["sessions", "join"])
-def test_results_go_on_as_if_the_app_had_never_changed_hands(sides, broker, tmp_path, topology):
-    app = App(broker.bootstrap_servers, tmp_path, topology)
+@pytest.mark.parametrize(
+    ("topology", "relay", "guarantee"),
+    [
+        ("sessions", JAVA_FIRST, "exactly_once_v2"),
+        ("join", JAVA_FIRST, "exactly_once_v2"),
+        ("windows", JAVA_FIRST, "exactly_once_v2"),
+        ("windows", OURS_FIRST, "at_least_once"),
+    ],
+)
+def test_results_go_on_as_if_the_app_had_never_changed_hands(sides, broker, tmp_path, topology, relay, guarantee):
+    app = App(broker.bootstrap_servers, tmp_path, topology, guarantee)
     given = phases(topology, recent())
-    for side, records in zip(("java", "ours", "java"), given, strict=True):
+    for side, records in zip(relay, given, strict=True):
         app.run(sides[side], records)
     assert app.results() == expected_results(topology, given)
 
