@@ -53,7 +53,7 @@ def test_F16_standbys_of_a_killed_worker_go_on_at_once_and_it_comes_back_as_a_st
     heir.until(lambda: len(running(door)) == 4)
     took = time.monotonic() - began
     print(f"fail-over took {took:.2f} s, with a session time-out of {SESSION_SECONDS} s")
-    assert took < SESSION_SECONDS + 20  # 2 on an idle machine
+    assert took < SESSION_SECONDS + 20  # on a machine that may be busy; tests/e2e/standbys holds it to 2
     assert restored(heir) - before <= 2  # what was committed between the last look and the kill, if anything
     shop.write(*WORDS)
     shop.counts(lambda found: found == Counter(WORDS * 2))
