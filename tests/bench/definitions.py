@@ -69,10 +69,11 @@ def main(count: int) -> int:
         fleet = load_fleet(DirectoryTree(root))
         took, cpu = time.perf_counter() - began, time.process_time() - cpu
     print(
-        f"{len(fleet.apps)} definitions in {took:.2f} s ({cpu:.2f} s of CPU), one cycle of {len(fleet.lineage.cycles[0])} apps"
+        f"{len(fleet.apps)} definitions in {took:.2f} s, one cycle of {len(fleet.lineage.cycles[0])} apps "
+        f"({cpu:.2f} s of CPU, by which nothing is judged)"
     )
-    print(f"bound: {BOUND_SECONDS} s of CPU for 1000 definitions")
-    return 0 if cpu <= BOUND_SECONDS * max(count, 1000) / 1000 else 1
+    print(f"bound: {BOUND_SECONDS} s for 1000 definitions, on the wall's clock, on whatever else the machine does")
+    return 0 if took <= BOUND_SECONDS * max(count, 1000) / 1000 else 1
 
 
 if __name__ == "__main__":

@@ -5,9 +5,10 @@ What a worker does not know yet (a lag before the first fetch) is None here, nev
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import streamfleet
@@ -44,10 +45,18 @@ class Look:
     """That should answer."""
     state_bytes: Mapping[int, int] = field(default_factory=dict)
 
-    def tasks(self) -> Iterator[TaskLook]:
-        for slot, status in self.statuses.items():
-            for thread in status["threads"]:
-                yield from (_task(slot, status, task) for task in thread["tasks"])
+    def tasks(self) -> Sequence[TaskLook]:
+        return self._tasks
+
+    @cached_property
+    def _tasks(self) -> tuple[TaskLook, ...]:
+        """Read once: a pass asks for them again and again, for thousands of tasks."""
+        return tuple(
+            _task(slot, status, task)
+            for slot, status in self.statuses.items()
+            for thread in status["threads"]
+            for task in thread["tasks"]
+        )
 
     def ends(self) -> dict[Place, int]:
         """Where input partitions end, of those that were read."""

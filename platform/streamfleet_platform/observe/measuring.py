@@ -7,6 +7,7 @@ decision made from a guess would move state for nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -75,7 +76,8 @@ def measured(
     seconds = (after.at - before.at).total_seconds()
     arrived = _arrived(before, after)
     done = {task_id: _done(task, former.get(task_id)) for task_id, task in tasks.items()}
-    found = {task_id: _task(task, done, arrived, parts, after, seconds) for task_id, task in tasks.items()}
+    held = _state_shares(after, parts)
+    found = {task_id: _task(task, done, arrived, parts, held, seconds) for task_id, task in tasks.items()}
     if any(measures is None for measures in found.values()):
         return None
     return Measures(
@@ -166,7 +168,7 @@ def _task(
     done: Mapping[streamfleet.TaskId, tuple[int, float]],
     arrived: Mapping[tuple[str, int], int],
     parts: _Parts,
-    look: Look,
+    state_shares: Mapping[int, int],
     seconds: float,
 ) -> TaskMeasures | None:
     if task.lag_records is None or any(place not in arrived for place in task.ends):
@@ -176,15 +178,20 @@ def _task(
     cost = _cost(task, done)
     if cost is None and (fresh or relayed or task.lag_records):
         return None
-    neighbours = sum(other.slot == task.slot and parts.is_stateful(other.id.sub_topology) for other in look.tasks())
     is_stateful = parts.is_stateful(task.id.sub_topology)
     return TaskMeasures(
         records_per_second=fresh / seconds,
         busy_seconds_per_record=cost or 0.0,
         lag_records=task.lag_records,
         relayed_per_second=relayed / seconds,
-        state_bytes=look.state_bytes.get(task.slot, 0) // neighbours if is_stateful else 0,
+        state_bytes=state_shares.get(task.slot, 0) if is_stateful else 0,
     )
+
+
+def _state_shares(look: Look, parts: _Parts) -> dict[int, int]:
+    """By slot: what one of its tasks with state has on its disk, if all have the same."""
+    counts = Counter(task.slot for task in look.tasks() if parts.is_stateful(task.id.sub_topology))
+    return {slot: look.state_bytes.get(slot, 0) // count for slot, count in counts.items()}
 
 
 def _cost(task: TaskLook, done: Mapping[streamfleet.TaskId, tuple[int, float]]) -> float | None:

@@ -75,7 +75,7 @@ class Written:
     phases: list[dict[str, Any]] = field(default_factory=list)
     observations: list[dict[str, Any]] = field(default_factory=list)
     workers: list[dict[str, Any]] = field(default_factory=list)
-    scaling: list[ScalingRecord] = field(default_factory=list)
+    scaling: list[dict[str, Any]] = field(default_factory=list)
     events: list[tuple[str, str, str]] = field(default_factory=list)
     """App, kind and message."""
     troubles: dict[str, str] = field(default_factory=dict)
@@ -253,9 +253,8 @@ class Recorder:
         told = view.model_dump(mode="json")
         with_decision(claims, app, told, {})
         attempts = decided.attempts.model_dump(mode="json")
-        written.scaling.append(
-            ScalingRecord(app=app.name, decision=told, recommended=decided.recommended, attempts=attempts)
-        )
+        row = {"app": app.name, "decision": told, "recommended": decided.recommended, "attempts": attempts}
+        written.scaling.append(row)
         before = former.decision
         if (view.action, view.slots) != (before.get("action"), before.get("slots")) and view.action != "hold":
             written.events.append((app.name, "scaling", f"{view.action} to {view.slots}: {view.reason}"))
@@ -272,8 +271,7 @@ class Recorder:
             for table, values in ((PhaseChange, written.phases), (Observation, written.observations)):
                 if values:
                     session.execute(insert(table), values)
-            for record in written.scaling:
-                session.merge(record)
+            history.put_scaling_records(session, written.scaling)
             for app, kind, message in written.events:
                 history.add_event(session, now, kind, message, app=app)
             if written.observations:

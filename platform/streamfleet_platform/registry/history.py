@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
 from sqlmodel import col
 
@@ -63,6 +63,16 @@ def scaling_records(session: Session, apps: Iterable[str] | None = None) -> dict
     if apps is not None:
         query = query.where(col(ScalingRecord.app).in_(list(apps)))
     return {row.app: row for row in session.scalars(query)}
+
+
+def put_scaling_records(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
+    """All at once: there is one per app."""
+    known = set(session.scalars(select(col(ScalingRecord.app))))
+    old, new = [row for row in rows if row["app"] in known], [row for row in rows if row["app"] not in known]
+    if old:
+        session.execute(update(ScalingRecord), old)
+    if new:
+        session.execute(insert(ScalingRecord), new)
 
 
 def answer_of(session: Session, intent_id: str, asked: str) -> str | None:
