@@ -4,6 +4,8 @@ One worker has all tasks and goes on processing. A second one starts with an emp
 and move when they are. Measures, on a broker of its own, how long that takes, and how long each partition gives no results while it
 moves: a record is written to every partition every 20 ms, and the longest gap between two results is what its keys were not
 available for. For comparison: how long it would have taken if tasks moved only with the timer, which asks every ten minutes.
+
+Exits with 1 if a task moved before its copy was within `acceptable.recovery.lag`.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -33,20 +35,21 @@ PARTITIONS = 4
 BATCH = 50_000
 TICK_SECONDS = 0.02
 TIMER_SECONDS = 600
+ACCEPTABLE_LAG = 10_000
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", type=int, default=1_000_000, help="rows of the store (default: %(default)s)")
     parser.add_argument("--worker", nargs=2, metavar=("BROKERS", "DIRECTORY"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         work(arguments.worker[0], Path(arguments.worker[1]))
-        return
+        return 0
     with temporary_cluster(nodes=1) as cluster, tempfile.TemporaryDirectory(prefix="streamfleet-bench-") as directory:
         print(f"writing a changelog of {arguments.keys:,} keys", flush=True)
         prepare(cluster.bootstrap_servers, arguments.keys)
-        measure(cluster.bootstrap_servers, Path(directory))
+        return measure(cluster.bootstrap_servers, Path(directory))
 
 
 # the workers: processes of their own
@@ -67,6 +70,7 @@ def work(bootstrap: str, directory: Path) -> None:
         state_dir=directory,
         commit_interval_ms=1000,
         statestore_cache_max_bytes=0,
+        acceptable_recovery_lag=ACCEPTABLE_LAG,
     )
     builder = sf.StreamsBuilder()
     builder.stream("in").group_by_key().count(store="counts").to_stream().to("out", value_serde=sf.serdes.long())
@@ -94,12 +98,15 @@ class WorkerProcess:
         command = [sys.executable, __file__, "--worker", bootstrap, str(directory)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.status: dict[str, Any] = {"running": [], "copies": {}}
+        self.lags: dict[str, int | None] = {}
+        """Of each task that was a copy here: how far behind it was seen last."""
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self.status = json.loads(line)
+            self.status = status = json.loads(line)
+            self.lags |= status["copies"]
 
     def until(self, holds: Callable[[dict[str, Any]], bool], timeout_seconds: float = 300) -> None:
         deadline = time.monotonic() + timeout_seconds
@@ -173,7 +180,8 @@ class Ticks:
         self._consumer.close()
 
 
-def measure(bootstrap: str, directory: Path) -> None:
+def measure(bootstrap: str, directory: Path) -> int:
+    """0 if no task moved before it was ready, else 1."""
     first = WorkerProcess(bootstrap, directory / "first")
     first.until(lambda status: len(status["running"]) == PARTITIONS)
     ticks = Ticks(bootstrap)
@@ -190,6 +198,7 @@ def measure(bootstrap: str, directory: Path) -> None:
             time.sleep(3)
             moved = {int(task.partition("_")[2]) for task in second.status["running"]}
             report(ticks, usual, moved, (began, warming, moved_at))
+            return verdict({task: second.lags.get(task) for task in second.status["running"]})
         finally:
             second.close()
     finally:
@@ -209,5 +218,14 @@ def report(ticks: Ticks, usual: dict[int, float], moved: set[int], times: tuple[
         print(f"{title:<44}{gap:8.2f} s   (from {at - began:.2f} s on; before: {usual[number]:.2f} s)")
 
 
+def verdict(lags: Mapping[str, int | None]) -> int:
+    """By what was seen of a copy last, before it became the task; None: it was none."""
+    early = {task: lag for task, lag in lags.items() if lag is None or lag > ACCEPTABLE_LAG}
+    for task, lag in sorted(lags.items()):
+        print(f"{'task ' + task + ' moved, behind by':<44}{'all of it' if lag is None else f'{lag:8} records'}")
+    print(f"no task moves with more than {ACCEPTABLE_LAG} records to restore: {'NOT MET' if early else 'met'}")
+    return 1 if early else 0
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
