@@ -1,11 +1,17 @@
 """What docs/first-hour.md shows works as it stands there: its apps pass its tests."""
 
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import streamfleet as sf
+from streamfleet.cli import app as command_line
+from streamfleet.worker.config_file import load_config
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/first-hour.md").read_text("utf-8")
 
@@ -32,3 +38,44 @@ def test_an_app_of_the_page_keeps_its_state_when_it_is_edited(page, app):
 
 def test_every_app_of_the_page_has_a_test():
     assert len(re.findall(r"-> sf.Topology", PAGE)) == len(re.findall(r"^def test_", PAGE, re.MULTILINE)) == 3
+
+
+@pytest.fixture
+def section_4(tmp_path, monkeypatch):
+    """A directory with the third app in `named_orders.py`, and the commands of the page, by their first word."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (third,) = (block for block in blocks if "def named_orders" in block)
+    imports = "import streamfleet as sf\ntext, number = sf.serdes.string(), sf.serdes.long()\n"
+    (tmp_path / "named_orders.py").write_text(imports + third)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (block,) = re.findall(r"```\n(streamfleet broker start.*?)```", PAGE, re.DOTALL)
+    yield block.splitlines()
+    sys.modules.pop("named_orders", None)
+
+
+def test_the_commands_of_section_4_are_right_as_far_as_no_broker_is_needed(section_4, monkeypatch):
+    """`streamfleet broker start`, and the run itself, are in the integration tests. Here: the file, the settings, the arguments."""
+    started = []
+
+    class Run:
+        def __init__(self, config, state_dir, *_):
+            self.config, self.state_dir = load_config(config), state_dir
+
+        def run(self, load):
+            started.append((load(self.config), self.config, str(self.state_dir)))
+            return 0
+
+    monkeypatch.setattr("streamfleet.worker.commands.RunCommand", Run)
+    broker, settings, run = section_4
+    assert broker.split("#")[0].split() == ["streamfleet", "broker", "start"]
+    subprocess.run(["/bin/sh", "-c", settings], check=True)
+    result = CliRunner().invoke(command_line, shlex.split(run)[1:])
+    assert result.exit_code == 0, result.stderr
+    ((topology, config, state_dir),) = started
+    assert set(topology.plan({"orders": 2, "customers": 2}, config).sub_topologies) == {0, 1}
+    assert (config.application_id, config.processing_guarantee, state_dir) == (
+        "named-orders",
+        "exactly_once_v2",
+        "state",
+    )
