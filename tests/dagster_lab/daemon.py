@@ -41,7 +41,13 @@ class Daemon:
     def __init__(self, dagster: Dagster, fleet: Fleet) -> None:
         self.dagster = dagster
         self._fleet = fleet
-        self._token = TokenFile(fleet.data / "tokens.json").create("dagster", "operator", "all")
+        self._tokens = TokenFile(fleet.data / "tokens.json")
+        self._token = self._tokens.create("dagster", "operator", "all")
+
+    def start_as_viewer(self) -> None:
+        """It sees what is decided, and what it launches is refused. `stop`, then `start` makes it what it should be."""
+        self.dagster.start(self._fleet.url, self._tokens.create("dagster-viewer", "viewer", "all"))
+        self.dagster.wait_until_loaded()
 
     def start(self) -> None:
         """What does not run."""

@@ -5,11 +5,16 @@ import time
 from contextlib import ExitStack
 
 import pytest
-from tests.dagster_lab.fleet import until
+from tests.dagster_lab.daemon import Daemon
+from tests.dagster_lab.fleet import Fleet, until
 from tests.dagster_lab.load import Load, assert_counted_once, latest
 from tests.dagster_lab.placement import interrupt, promotion, until_spread
 
+from examples.demo.dagster_up import Dagster
 from streamfleet_platform import Phase
+
+TICK_SECONDS = 40.0
+"""From the sensor's tick until a task has moved; most of it is the start of a process for the run."""
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -27,13 +32,75 @@ def test_a_caught_up_warm_up_waits_for_the_timer_for_the_sensor_or_for_nobody(st
             found[app] = promotion(fleet, app, 1, 180)
         daemon.start()
         interrupt(fleet, "warm", 1)
-        found["warm"] = promotion(fleet, "warm", 1, 60)
+        found["warm"], promoted_at = promotion(fleet, "warm", 1, 60), time.time()
+        tick = next(tick for tick in reversed(daemon.ticks("streamfleet_probing")) if tick.runs)
     print(f"worker by itself: {found['leader']}")
-    print(f"sensor: {found['warm']}")
+    print(f"sensor: {found['warm']}, {promoted_at - tick.at:.1f} s after its tick")
     print(f"timer, set to 60 s (600 unless set): {found['timer']}")
     assert {operation.actor for operation in fleet.operations("warm", "probe")} == {"dagster"}
     assert fleet.operations("timer", "probe") == fleet.operations("leader", "probe") == []
+    assert promoted_at - tick.at < TICK_SECONDS
     assert found["leader"].since_return < found["warm"].since_return < found["timer"].since_return
+
+
+def standing(fleet, app):
+    """The probe that is decided for an app and not yet done; None: there is none."""
+    with fleet.client() as client:
+        return next((each.intent_id for each in client.decisions().probing if each.app == app), None)
+
+
+def run_keys(runs):
+    return [tag["value"] for run in runs for tag in run["tags"] if tag["key"] == "dagster/run_key"]
+
+
+def test_ticks_replayed_while_a_decision_stands_launch_nothing_and_it_is_done_once_when_it_can_be(started):
+    """It stands because the server refuses what this Dagster launches, until it is started with the token it should have."""
+    fleet, daemon = started("warm")
+    with Load(fleet.bootstrap_servers, "warm-in", 400, keys=2000):
+        until_spread(fleet, "warm")
+        daemon.start_as_viewer()
+        interrupt(fleet, "warm", 1)
+        until(lambda: [run for run in daemon.runs("probe") if run["status"] == "FAILURE"], "a run that is refused", 120)
+        intent = standing(fleet, "warm")
+        assert intent is not None
+        for _ in range(2):
+            (tick,) = daemon.replay("streamfleet_probing")
+            assert tick.runs == ()
+            assert standing(fleet, "warm") == intent
+        assert fleet.operations("warm", "probe") == []
+        daemon.dagster.stop()
+
+        daemon.start()
+        until(lambda: fleet.operations("warm", "probe"), "the probe", 120)
+        promotion(fleet, "warm", 1, 60)
+        done = fleet.operations("warm", "probe")
+    intents = [operation.intent_id for operation in done]
+    assert (done[0].intent_id, done[0].actor) == (intent, "dagster")
+    assert len(intents) == len(set(intents))
+    keys = run_keys(daemon.runs("probe"))
+    assert len(keys) == len(set(keys))
+
+
+def test_an_app_is_audited_when_its_schedule_says_so(broker, tmp_path):
+    """By Dagster's own daemon, every minute: its findings are at the server."""
+    fleet = Fleet(tmp_path, broker.bootstrap_servers, ["landed"], audited="* * * * *")
+    dagster = Dagster(tmp_path / "dagster", on_usual_port=False)
+    daemon = Daemon(dagster, fleet)
+    try:
+        fleet.start(dagster=dagster.url)
+        fleet.apply()
+        fleet.until_running()
+        daemon.start()
+        run = until(lambda: next(iter(daemon.runs("audit")), None), "the schedule", 120)
+        with fleet.client() as client:
+            audit = until(lambda: next(iter(client.audits("landed")), None), "the audit", 120)
+        until(lambda: daemon.runs("audit")[0]["status"] == "SUCCESS", "its run to end")
+        assert audit.id == f"audit-{run['id']}"
+        assert (audit.verdict, audit.engine, audit.findings) == ("clean", "local", 0)
+        assert {tag["value"] for tag in run["tags"] if tag["key"] == "dagster/partition"} == {"landed"}
+    finally:
+        daemon.close()
+        fleet.close()
 
 
 def test_load_that_is_raised_twice_scales_twice_by_effective_steps_and_every_record_is_counted_once(started):
