@@ -108,7 +108,8 @@ def main(count: int) -> int:
         pass_seconds = max(deciding)
         print(
             f"reconcile pass over {count} running apps of {2 * PARTITIONS} tasks, with {count} scaling decisions ({told}): "
-            f"worst {pass_seconds:.2f} s, median {statistics.median(deciding):.2f} s of {len(deciding)} ({cpu:.2f} s of CPU each, by which nothing is judged)"
+            f"worst {pass_seconds:.2f} s, median {statistics.median(deciding):.2f} s of {len(deciding)} "
+            f"({cpu:.2f} s of CPU each, by which nothing is judged)"
         )
         nothing = _seconds(lambda: lab.fleet.plan(views.SourceRequest()))
         lab.declare(f"app{count // 2}", entry="changed", min=1 + count // 2 % 3)
