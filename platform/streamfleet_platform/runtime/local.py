@@ -22,6 +22,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from zlib import crc32
@@ -260,6 +261,8 @@ class LocalRuntime:
 
     def forget(self, app: str, slot: int, *, token: int) -> None:
         self._remove(app, slot, token, lambda where: where.path)
+        with suppress(OSError):  # others are there, or nothing is
+            (self._slots / app).rmdir()
 
     def _remove(self, app: str, slot: int, token: int, what: Callable[[SlotDirectory], Path]) -> None:
         where = self._slot(app, slot)

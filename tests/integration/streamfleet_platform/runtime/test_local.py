@@ -220,6 +220,18 @@ def test_a_server_killed_anywhere_in_stop_leaves_a_worker_that_its_successor_sto
     assert gone(pid)
 
 
+def test_an_app_whose_slots_are_all_forgotten_leaves_no_directory(runtime, spec, slot):
+    for number in (0, 1):
+        runtime.start(spec(slot=number), token=1)
+        until(runtime, spec(slot=number), WorkerPhase.RUNNING)
+        runtime.kill("orders", number, token=1)
+        until(runtime, spec(slot=number), WorkerPhase.STOPPED)
+    runtime.forget("orders", 1, token=1)
+    assert slot.is_dir(), "another slot is there"
+    runtime.forget("orders", 0, token=1)
+    assert not slot.parent.exists()
+
+
 def test_servers_that_start_a_slot_at_the_same_time_start_one_worker(settings, spec, slot, runtime):
     script = KILLED_SERVER.replace("if name == at:", "if False:")
     command = [sys.executable, "-c", script, settings.root, spec().code, "-", "start"]
