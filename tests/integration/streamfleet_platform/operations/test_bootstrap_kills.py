@@ -16,10 +16,9 @@ class Counter:
             raise Killed
 
 
-def run(path, at=None):
-    lab = deployed(Lab(path))
+def run(lab, at=None):
     counter = Counter(at)
-    lab.server.loop._reconciler._journal._failpoint = counter
+    lab.start(failpoint=counter)
     begun = begin(lab, start=True)
     try:
         ended = finish(lab, begun)
@@ -39,11 +38,13 @@ def outcome(lab):
 
 
 def test_a_server_killed_at_any_step_is_resumed_by_the_next(tmp_path):
-    whole, moments = run(tmp_path / "whole")
+    template = deployed(Lab(tmp_path / "template"))
+    template.kill()
+    whole, moments = run(template.copied(tmp_path / "whole"))
     expected = outcome(whole)
     assert len(moments) >= 30
     for at in range(len(moments)):
-        lab, seen = run(tmp_path / f"{at}", at)
+        lab, seen = run(template.copied(tmp_path / f"{at}"), at)
         assert outcome(lab) == expected, f"killed at {seen[-1]}"
         lab.server.close()
     whole.server.close()

@@ -5,13 +5,17 @@ The steps are not written down here: each operation is run once to see which mom
 """
 
 import contextlib
+from dataclasses import replace
 
 import pytest
+from tests.unit.streamfleet_platform.registry.conftest import postgres as postgres_server
 from tests.unit.streamfleet_platform.simulated_world import Killed, Lab
 
 from streamfleet_platform import views
 from streamfleet_platform.errors import NotFoundError
 from streamfleet_platform.model.operation import OperationKind
+from streamfleet_platform.operations.journal import MOMENTS
+from streamfleet_platform.registry.database import Database
 
 
 class Counter:
@@ -156,12 +160,42 @@ def test_a_server_killed_at_any_step_is_resumed_by_the_next(tmp_path, case):
     template = Lab(tmp_path / "template")
     case.prepare(template)
     template.kill()
-    whole = template.copied(tmp_path / "whole")
+    kill_at_every_moment(case, lambda name: template.copied(tmp_path / name))
+
+
+postgres = postgres_server
+
+
+def test_on_postgres_too(tmp_path, postgres):
+    case = next(case for case in CASES if case.name == "scale-out")
+    template = Lab(tmp_path / "template", registry=new_database(postgres, "template_lab", "template1"))
+    case.prepare(template)
+    template.kill()
+
+    def copy(name):
+        lab = template.copied(tmp_path / name)
+        lab.settings = replace(lab.settings, registry=new_database(postgres, f"lab_{name}", "template_lab"))
+        return lab
+
+    kill_at_every_moment(case, copy, only=("done",))  # each database is a copy on disk
+
+
+def new_database(server, name, template):
+    admin = Database(server)
+    with admin.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE {template}")
+    admin.close()
+    return server.removesuffix("/postgres") + f"/{name}"
+
+
+def kill_at_every_moment(case, copy, only=MOMENTS):
+    """`copy` gives what was prepared once more."""
+    whole = copy("whole")
     moments, _ = run(whole, case)
     expected, starts = outcome(whole), begun(whole)
     assert len(moments) >= 7
-    for at in sorted(first_and_last(moments)):
-        lab = template.copied(tmp_path / f"{at}")
+    for at in sorted(at for at in first_and_last(moments) if moments[at][2] in only):
+        lab = copy(f"{at}")
         seen, pids = run(lab, case, at)
         assert outcome(lab) == expected, f"killed at {seen[-1]}"
         if case.name.startswith(("scale", "probe")):
