@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,9 @@ ROOT = Path(__file__).parents[3]
 
 
 class LimitedProcess:
-    """A process with less than the app needs. `outcome()` is what it said at its end."""
+    """A process with less than the app needs. `outcome()` is what it said at its end. `around` is a command that it is run by."""
 
-    def __init__(self, app, state_dir, **limits):
+    def __init__(self, app, state_dir, *, around=(), **limits):
         settings = {
             "app": app.bench.app,
             "bootstrap": app.bench.bootstrap,
@@ -26,15 +27,23 @@ class LimitedProcess:
             **limits,
         }
         self._log = app.bench.directory / "limited.log"
+        self._process = subprocess.Popen(
+            [*around, sys.executable, "-m", "tests.integration.faults.limited_worker", json.dumps(settings)],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._keeper = threading.Thread(target=self._keep_log, daemon=True)
+        self._keeper.start()
+
+    def _keep_log(self):
+        """Through a pipe: what limits the size of its files must not limit what it says."""
         with self._log.open("w") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.integration.faults.limited_worker", json.dumps(settings)],
-                cwd=ROOT,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
+            for line in self._process.stderr:
+                log.write(line)
+                log.flush()
 
     def wait(self, seconds):
         """Whether it has ended by then."""
@@ -48,6 +57,10 @@ class LimitedProcess:
         """How it ended, by itself or by a signal; None if it has not."""
         if not self.wait(timeout_seconds):
             return None
+        return self._ended()
+
+    def _ended(self):
+        self._keeper.join(10)
         with self._process as process:
             return process.returncode
 
@@ -68,11 +81,12 @@ class LimitedProcess:
         return self.outcome()
 
     def outcome(self, timeout_seconds=40):
-        with self._process as process:
-            if not self.wait(timeout_seconds):
-                process.kill()
-                raise AssertionError(f"it still runs: {self._log.read_text()[-6000:]}")
-            said = process.stdout.read()
+        if not self.wait(timeout_seconds):
+            self._process.kill()
+            self._ended()
+            raise AssertionError(f"it still runs: {self._log.read_text()[-6000:]}")
+        said = self._process.stdout.read()
+        self._ended()
         assert said, self._log.read_text()[-6000:]
         return json.loads(said.splitlines()[-1])
 

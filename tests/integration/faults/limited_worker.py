@@ -52,7 +52,8 @@ def main(settings):
     threading.Thread(target=obey, daemon=True).start()
     try:
         with streams:
-            give_up_rights()
+            if not settings.get("keeps_rights"):
+                give_up_rights()
             streams.start()
             over.wait()
             failure = streams.failure

@@ -56,6 +56,24 @@ def test_F49_tasks_on_a_full_disk_wait_and_go_on_when_it_has_room(app, open_dire
     app.assert_state_is_its_changelog("colours")
 
 
+def test_F49_tasks_whose_databases_cannot_be_opened_on_a_full_disk_wait_and_are_opened_when_it_has_room(
+    app, open_directory
+):
+    app.write(ALL)
+    process = LimitedProcess(app, open_directory, at="after_init_txn", file_bytes=1000)
+    wait_for(lambda: process.said(FULL) or process.wait(0))
+    assert not process.wait(2), process.outcome()
+    assert set(committed(app).values()) == {0}, "offsets were committed by tasks that have no rows"
+    assert f"{app.bench.app}/" in process.line(FULL) and "File too large" in process.line(FULL)
+    assert not process.said("task running")
+    process.lift_limit()
+    app.wait_until_counted(timeout_seconds=60)
+    assert (process.said(FULL), process.said(ROOM)) == (1, 1)
+    outcome = process.stop()
+    assert outcome["stopped"] and not outcome["message"], outcome
+    app.assert_state_is_its_changelog("keys")
+
+
 def test_F49_a_process_with_room_is_not_disturbed_by_one_without(app, open_directory):
     process = LimitedProcess(app, open_directory, at="after_store_write", file_bytes=200_000)
     with app.running(worker="other") as other:
