@@ -107,7 +107,9 @@ class Input:
 
 @dataclass(frozen=True)
 class Setting:
-    """`chunk` inputs are processed between two commits. `chosen`: a handler of the user's, whose answer depends on the error."""
+    """`chunk` inputs are processed between two commits. `chosen`: a handler of the user's, whose answer depends on the error.
+    `apart`: every sub-topology is a program of its own, as on a cluster; else one program has all, as in the test driver.
+    """
 
     processing: str = "fail"
     production: str = "fail"
@@ -119,6 +121,7 @@ class Setting:
     optimized: bool = False
     wrapped: bool = False
     extractor: bool = False
+    apart: bool = False
 
 
 numbers = st.integers(0, 11)
@@ -156,4 +159,5 @@ settings = st.builds(
     optimized=st.booleans(),
     wrapped=st.sampled_from([False, False, True]),
     extractor=st.sampled_from([False, False, True]),
+    apart=st.booleans(),
 )

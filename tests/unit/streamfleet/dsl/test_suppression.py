@@ -103,7 +103,7 @@ def test_a_buffer_of_bytes_that_must_not_emit_early_ends_the_app():
 
 
 class ClosingWindows:
-    """What `until_window_closes` gives, record by record: the aggregation and the suppression each have a stream time of their own."""
+    """What `until_window_closes` gives, record by record. Aggregation and suppression have a stream time of their own."""
 
     def __init__(self, wait):
         self.wait = wait
