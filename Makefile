@@ -92,7 +92,7 @@ endif
 
 # Each part prints what it found and whether its bars are met; one that misses some does not keep the others from running.
 bench: setup ## figures of the engine, the platform and Dagster, then the engine beside Java Kafka Streams, Quix, Bytewax and Faust (hours)
-	@missed=; run() { echo "== bench: $$1"; shift; "$$@" || missed="$$missed $${*: -1}"; }; \
+	@missed=; run() { local part="$$1"; shift; echo "== bench: $$part"; "$$@" || missed="$$missed $$part;"; }; \
 	run micro $(PY) -m tests.bench.micro; \
 	run assignor $(PY) -m tests.bench.assignor; \
 	run restore $(PY) tests/bench/restore_rate.py; \
