@@ -41,7 +41,7 @@ class CrashingApp:
         self._inputs = [TopicPartition(topic, 0) for node in sources for topic in node.topics]
         self._directory = directory
         self._producer = Sent()
-        self._committed = {}
+        self._committed: dict[TopicPartition, object] = {}
         self._lives = 0
         self.done = 0
         """Input records that are part of the last commit."""
