@@ -6,6 +6,8 @@
     cluster.py    the app's Kafka cluster, as far as operations change it; kafka_cluster.py: the real one
     topics.py     the topics an app needs
     slots.py      steps about workers: start, drain, stop, replace; gates.py: waiting for them to be well
+    removal.py    steps about the end of an app; code_directories.py: code that no revision names
+    bootstrap_runs.py bootstrap_adoption.py       runs of bootstraps: ended, cleaned up after, taken over
     deploy.py scale.py probe.py reset.py upgrade.py start_stop.py retire.py bootstrap.py
 
 When they are done, and to which apps, is decided in reconcile/ and by people, through server/.
