@@ -94,7 +94,7 @@ def main(count: int) -> int:
         (lab.source / "code.py").write_text(CHANGED.replace("NAME", f"app{count // 2}"))
         for number in range(count):
             lab.cluster.add(f"app{number}-in", PARTITIONS)
-            lab.declare(f"app{number}", entry=f"app{number}", min=1 + number % 3)
+            lab.declare(f"app{number}", entry=f"app{number}", min=1 + (number % 5 == 0))
         server = lab.start()
         deploying = _seconds(lambda: _deploy(lab, count))
         print(f"{count} apps applied and deployed in {deploying:.1f} s, workers simulated")
@@ -112,7 +112,7 @@ def main(count: int) -> int:
             f"({cpu:.2f} s of CPU each, by which nothing is judged)"
         )
         nothing = _seconds(lambda: lab.fleet.plan(views.SourceRequest()))
-        lab.declare(f"app{count // 2}", entry="changed", min=1 + count // 2 % 3)
+        lab.declare(f"app{count // 2}", entry="changed", min=1 + (count // 2 % 5 == 0))
         plan_seconds = _seconds(lambda: _plan_one(lab, count // 2))
         print(
             f"plan without a change: {nothing:.2f} s; of one changed app among {count}, compiled: {plan_seconds:.2f} s"

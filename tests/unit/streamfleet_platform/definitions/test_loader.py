@@ -115,7 +115,7 @@ def test_what_nothing_honours_yet_is_refused_with_what_to_do(files):
     files.write("fleet.yaml", fleet + "  runtime: {kind: local}\n  follow: {branch: main, every: 1s}\n")
     assert files.problems() == [
         (
-            "apps/one.yaml:5:49: code.image is for a runtime that runs images, and there is none yet; "
+            "apps/one.yaml:5:50: code.image is for a runtime that runs images, and there is none yet; "
             "leave image and digest out: workers run the code of the source"
         )
     ]
