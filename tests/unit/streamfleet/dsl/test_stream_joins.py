@@ -127,10 +127,10 @@ class Forgetting(NestedLoop):
             self.earliest_waiting = timestamp_waiting if known is None else min(known, timestamp_waiting)
         if key is None:
             return
-        if value is not None and timestamp <= self.known_until[side] - self.retention:
+        self.known_until[side] = max(self.known_until[side], timestamp)
+        if value is not None and timestamp <= self.known_until[side] - self.retention:  # of no time at all: every record
             del self.seen[side][kept:]
             self.is_late += 1
-        self.known_until[side] = max(self.known_until[side], timestamp)
 
     def close(self):
         earliest = self.earliest_waiting
