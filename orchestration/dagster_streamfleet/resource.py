@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
+import httpx
 from dagster import ConfigurableResource, EnvVar
 
 from streamfleet_platform import FleetClient
@@ -32,8 +35,17 @@ class StreamfleetResource(ConfigurableResource):  # type: ignore[type-arg]  # ge
 
     @contextmanager
     def client(self) -> Iterator[FleetClient]:
-        with FleetClient(self.url, token=self.token or None, timeout=self.timeout_seconds) as client:
+        transport = httpx.HTTPTransport(verify=_authorities())
+        with FleetClient(
+            self.url, token=self.token or None, timeout=self.timeout_seconds, transport=transport
+        ) as client:
             yield client
+
+
+@lru_cache
+def _authorities() -> ssl.SSLContext:
+    """Read once: sensors make a client for each of their ticks, and this is nearly all that a client costs."""
+    return httpx.create_ssl_context()
 
 
 @contextmanager
