@@ -13,6 +13,7 @@ import importlib
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -225,7 +226,32 @@ def reset(
     config: ConfigOption,
     topology: OptionalTopologyArgument = None,
     state_dir: StateDirOption = None,
-    input_topics: Annotated[StartAt, typer.Option(help="Where the app begins again in its input topics.")] = "earliest",
+    input_topics: Annotated[
+        StartAt | None, typer.Option(help="Begin at this end of the input topics (if nothing is said: earliest).")
+    ] = None,
+    to_offset: Annotated[
+        int | None, typer.Option(metavar="OFFSET", min=0, help="Begin at this offset of every input partition.")
+    ] = None,
+    to_datetime: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Begin at the first record since then, as 2026-01-31T08:00:00Z; without a zone it is UTC.",
+        ),
+    ] = None,
+    by_duration: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Begin at the first record of the last P7D, or PT1H30M.")
+    ] = None,
+    shift_by: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Begin N offsets behind what was processed; before it, if N is negative."),
+    ] = None,
+    from_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Begin where its lines topic,partition,offset say, one for every input partition."
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
@@ -233,13 +259,27 @@ def reset(
 
     Says first what it will do, and asks. Only while no worker of the app runs. Internal topics are those that this app is
     known to have: recorded when it ran with this state directory, or named by its topology. Output topics stay as they are.
+
+    The app begins again at the first record of its input topics, or where one of the options says. What a partition does not have
+    becomes the nearest that it has; --dry-run shows it.
+
     May be repeated; a reset that was cut short has to be, before the app runs again here.
     """
     from streamfleet.worker.commands import ResetCommand
+    from streamfleet.worker.start_positions import start_position
 
     _look_for_modules_here()
     with worker_errors_told():
-        command = ResetCommand(config, state_dir, input_topics, is_dry_run=dry_run, is_agreed=yes)
+        start_at = start_position(
+            now=datetime.now(UTC),
+            input_topics=input_topics,
+            to_offset=to_offset,
+            to_datetime=to_datetime,
+            by_duration=by_duration,
+            shift_by=shift_by,
+            from_file=from_file,
+        )
+        command = ResetCommand(config, state_dir, start_at, is_dry_run=dry_run, is_agreed=yes)
         built = None if topology is None else load_topology(topology, command.config)
         command.run(built, tell=print, ask=lambda question: typer.confirm(question, err=True))
 

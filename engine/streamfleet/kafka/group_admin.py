@@ -1,11 +1,11 @@
-"""A consumer group seen from outside it: who is in it, deleting it, setting its offsets. Used by the reset command.
+"""A consumer group seen from outside it: who is in it, deleting it, its offsets. Used by the reset command.
 
 A running app never comes here: its members read and write the group's offsets themselves (group_client.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,6 +22,7 @@ from streamfleet.kafka.connection import TcpConnector
 from streamfleet.kafka.coordinator import CoordinatorLine
 from streamfleet.kafka.error_codes import ErrorCode
 from streamfleet.kafka.errors import GroupFatalError, UnsupportedBrokerError
+from streamfleet.kafka.offset_client import OffsetClient
 from streamfleet.kafka.patience import MonotonicClock
 from streamfleet.kafka.streams_group.describe import describe
 
@@ -29,6 +30,7 @@ T = TypeVar("T")
 
 ATTEMPT_TIMEOUT_SECONDS = 5.0
 STREAMS_GROUP_TIMEOUT_MS = 30_000
+COMMITTED_TIMEOUT_MS = 30_000
 _GONE = (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
 
 
@@ -88,6 +90,16 @@ class KafkaGroupAdmin:
             )
         names = tuple(sorted(f"{member.client_id} at {member.host.lstrip('/')}" for member in answer.members))
         return GroupMembers(not names, answer.state.lower(), names)
+
+    def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Those that have an offset. By our own client: librdkafka's ends the process when the coordinator is not ready."""
+        clock = MonotonicClock()
+        line = CoordinatorLine(TcpConnector(self._settings, clock, not_needed=()), clock, group)
+        try:
+            found = OffsetClient(group, line, clock).committed(partitions, COMMITTED_TIMEOUT_MS)
+        finally:
+            line.close()
+        return {partition: committed.offset for partition, committed in found.items()}
 
     def delete(self, group: str) -> bool:
         """Forget the group with all its offsets; False if it was not there. GroupBusyError if it has members."""

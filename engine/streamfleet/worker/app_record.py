@@ -28,15 +28,18 @@ class AppRecord(msgspec.Struct, frozen=True):
     internal_topics: tuple[str, ...] = ()
     is_reset_pending: bool = False
     """A reset was begun and is not known to be finished."""
+    committed_before_reset: tuple[tuple[str, int, int], ...] = ()
+    """Topic, partition, offset: what that reset has deleted, for the one that finishes it."""
 
     def including(self, other: AppRecord) -> AppRecord:
-        """Both together; whether a reset is pending stays as it is here."""
+        """Both together; what is said of a reset stays as it is here."""
         return AppRecord(
             self.application_id,
             _merged(self.input_topics, other.input_topics),
             _merged(self.input_patterns, other.input_patterns),
             _merged(self.internal_topics, other.internal_topics),
             self.is_reset_pending,
+            self.committed_before_reset,
         )
 
 

@@ -22,8 +22,9 @@ from streamfleet.worker.exit_codes import ExitCode
 from streamfleet.worker.http_door import parse_address
 from streamfleet.worker.logs import LogFormat, LogLevel, configure_logs
 from streamfleet.worker.process import Worker, WorkerSettings
-from streamfleet.worker.reset import Reset, ResetRefusedError, StartAt, Tell
+from streamfleet.worker.reset import Reset, ResetRefusedError, Tell
 from streamfleet.worker.secrets import redactor, secrets_of
+from streamfleet.worker.start_positions import StartPosition
 
 log = structlog.get_logger(__name__)
 
@@ -62,13 +63,13 @@ class RunCommand:
 
 class ResetCommand:
     def __init__(
-        self, config: Path, state_dir: Path | None, start_at: StartAt, *, is_dry_run: bool, is_agreed: bool
+        self, config: Path, state_dir: Path | None, start_at: StartPosition, *, is_dry_run: bool, is_agreed: bool
     ) -> None:
         # What people are asked is on standard output; logs beside it only say what is wrong.
         configure_logs("console", "warning")
         self.config = load_config(config, state_dir=state_dir)
         configure_logs("console", "warning", secrets=secrets_of(self.config.client_settings))
-        self._start_at: StartAt = start_at
+        self._start_at = start_at
         self._is_dry_run = is_dry_run
         self._is_agreed = is_agreed
 

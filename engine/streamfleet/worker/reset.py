@@ -1,19 +1,19 @@
-"""Reset: an app forgets everything and begins again, from the first or from the next record of its input topics.
+"""Reset: an app forgets everything and begins again, somewhere in its input topics (start_positions.py).
 
     planned    what would be done, from the app's record and the cluster; changes nothing
     performed  group deleted -> internal topics deleted -> local state deleted -> offsets of the input topics set
 
 Only while the group is empty. Every step may be done twice, and a reset that was killed is marked as pending in the
-app's record: the app does not run in this state directory until the reset was done again. Output topics are not
-touched, nor is local state on other machines.
+app's record, with the offsets that it has deleted: the app does not run in this state directory until the reset was done
+again. Output topics are not touched, nor is local state on other machines.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Literal, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -21,21 +21,21 @@ from streamfleet.config import StreamsConfig
 from streamfleet.errors import StreamsError
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.group_admin import GroupMembers
-from streamfleet.ports import Admin, OffsetKind
+from streamfleet.ports import Admin
 from streamfleet.state.state_directory import StateDirectory
 from streamfleet.topology.topology import Topology
 from streamfleet.worker.app_record import AppRecord, AppRecordFile, record_of
+from streamfleet.worker.start_positions import Inputs, StartPosition
 
-StartAt = Literal["earliest", "latest"]
 Tell = Callable[[str], None]
-
-_KINDS = {"earliest": OffsetKind.EARLIEST, "latest": OffsetKind.LAST_STABLE}
 
 
 class GroupAdmin(Protocol):
     """See kafka/group_admin.py."""
 
     def members(self, group: str) -> GroupMembers: ...
+
+    def committed(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]: ...
 
     def delete(self, group: str) -> bool: ...
 
@@ -48,9 +48,11 @@ class ResetRefusedError(StreamsError):
 
 class ResetPlan(msgspec.Struct, frozen=True):
     application_id: str
-    start_at: StartAt
+    start_at: str
     offsets: dict[TopicPartition, int]
     """Where the app will begin in its input topics."""
+    committed: tuple[tuple[str, int, int], ...]
+    """What the offsets were counted from, if they were: a reset that is cut short has deleted it."""
     internal_topics: tuple[str, ...]
     """Those that are there now."""
     state_directory: str
@@ -101,18 +103,26 @@ class Reset:
             return recorded or given  # type: ignore[return-value]  # one of the two is there
         return recorded.including(given)
 
-    def plan(self, start_at: StartAt) -> ResetPlan:
+    def plan(self, start_at: StartPosition) -> ResetPlan:
         found = self._admin.describe_topics(self._input_topics())
         partitions = [TopicPartition(name, number) for name, info in found.items() for number in range(info.partitions)]
+        committed = self._committed(partitions) if start_at.counts_from_committed else {}
         return ResetPlan(
             application_id=self._config.application_id,
-            start_at=start_at,
-            offsets=self._admin.list_offsets(partitions, _KINDS[start_at]),
+            start_at=str(start_at),
+            offsets=start_at.offsets(Inputs(partitions, self._admin, lambda: committed)),
+            committed=tuple((each.topic, each.partition, offset) for each, offset in sorted(committed.items())),
             internal_topics=tuple(sorted(self._admin.describe_topics(self._record.internal_topics))),
             state_directory=str(self._directory.path),
             missing_inputs=tuple(sorted(set(self._record.input_topics) - found.keys())),
             group=self._groups.members(self._config.application_id),
         )
+
+    def _committed(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Now, or before a reset that was cut short."""
+        if self._record.is_reset_pending and self._record.committed_before_reset:
+            return {TopicPartition(topic, n): offset for topic, n, offset in self._record.committed_before_reset}
+        return self._groups.committed(self._config.application_id, partitions)
 
     def _input_topics(self) -> set[str]:
         patterns = [re.compile(pattern) for pattern in self._record.input_patterns]
@@ -129,7 +139,7 @@ class Reset:
                 f"{', '.join(plan.group.members) or 'members'}",
                 hint="stop all its workers; a static member counts until session.timeout.ms after its end",
             )
-        with self._marked():
+        with self._marked(plan.committed):
             # First, because the broker refuses it if a worker has come back meanwhile: then nothing was changed yet.
             self._groups.delete(plan.application_id)
             tell("group deleted, with all its offsets")
@@ -141,12 +151,13 @@ class Reset:
             tell(f"offsets of {len(plan.offsets)} input partitions set to {plan.start_at}")
 
     @contextmanager
-    def _marked(self) -> Iterator[None]:
+    def _marked(self, committed: tuple[tuple[str, int, int], ...]) -> Iterator[None]:
         """Holds the state directory, and says in the record that a reset is pending until the block has succeeded."""
         self._directory.lock()
         try:
-            self._file.save(msgspec.structs.replace(self._record, is_reset_pending=True))
+            kept = committed or self._record.committed_before_reset
+            self._file.save(msgspec.structs.replace(self._record, is_reset_pending=True, committed_before_reset=kept))
             yield
-            self._file.save(msgspec.structs.replace(self._record, is_reset_pending=False))
+            self._file.save(msgspec.structs.replace(self._record, is_reset_pending=False, committed_before_reset=()))
         finally:
             self._directory.unlock()

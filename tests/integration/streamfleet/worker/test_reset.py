@@ -23,6 +23,14 @@ def offsets(shop):
     return {(each.topic, each.partition): each.offset for each in future.result(10).topic_partitions}
 
 
+def processed(worker):
+    """Records of the input topics."""
+    threads = worker.door().json("/status")["threads"]
+    return sum(
+        task["processed_records"] for thread in threads for task in thread["tasks"] if task["id"].startswith("0_")
+    )
+
+
 def internal(shop):
     return {f"{shop.app}-by-word-repartition", f"{shop.app}-counts-changelog"}
 
@@ -47,6 +55,46 @@ def test_latest_begins_behind_the_last_record(shop):
     run_once(shop, "a", "b", "c")
     assert shop.reset("--yes", "--input-topics", "latest").returncode == 0
     assert sum(offsets(shop).values()) == 3
+
+
+def test_a_reset_begins_where_it_is_told(shop):
+    shop.create_topics()
+    run_once(shop, *"abcdefgh")
+    lines = f"{shop.app}-lines"
+    ends = {partition: offset for (topic, partition), offset in offsets(shop).items() if topic == lines}
+    assert min(ends.values()) > 1 and sum(ends.values()) == 8, "both partitions have more than one record"
+
+    def begins_at(*options):
+        result = shop.reset("--yes", *options)
+        assert result.returncode == 0, result.stderr
+        return {partition: offset for (_, partition), offset in offsets(shop).items()}
+
+    assert begins_at("--shift-by", "-1") == {0: ends[0] - 1, 1: ends[1] - 1}
+    assert begins_at("--shift-by", "+1000") == ends
+    assert begins_at("--to-offset", "1") == {0: 1, 1: 1}
+    assert begins_at("--to-datetime", "2100-01-01T00:00:00Z") == ends
+    assert begins_at("--by-duration", "PT1H") == {0: 0, 1: 0}
+    chosen = {0: ends[0] - 1, 1: ends[1] - 2}
+    file = shop.directory / "offsets.csv"
+    file.write_text("".join(f"{lines},{partition},{offset}\n" for partition, offset in chosen.items()))
+    assert begins_at("--from-file", str(file)) == chosen
+
+    file.write_text(f"{lines},0,1\n")
+    for wrong, reason in [
+        (("--from-file", str(file)), f"says nothing about {lines}-1"),
+        (("--to-offset", "1", "--shift-by", "1"), "contradict each other"),
+        (("--by-duration", "soon"), "is no duration"),
+    ]:
+        refused = shop.reset("--yes", *wrong)
+        assert refused.returncode == 2 and reason in refused.stderr.splitlines()[-1]
+    assert {partition: offset for (_, partition), offset in offsets(shop).items()} == chosen
+
+    worker = shop.run()
+    worker.until_ready()
+    worker.until(lambda: {partition: at for (topic, partition), at in offsets(shop).items() if topic == lines} == ends)
+    assert processed(worker) == 3
+    worker.send()
+    assert worker.wait() == 0
 
 
 def test_a_dry_run_says_everything_and_changes_nothing(shop):

@@ -10,6 +10,7 @@ from streamfleet.kafka.group_admin import GroupMembers
 from streamfleet.ports import OffsetKind, TopicInfo
 from streamfleet.worker.app_record import AppRecordFile
 from streamfleet.worker.reset import Reset, ResetRefusedError
+from streamfleet.worker.start_positions import AtEnd, ShiftedBy
 
 EMPTY = GroupMembers(is_empty=True, state="empty", members=())
 
@@ -44,6 +45,9 @@ class Cluster:
         self._step("topics")
         return frozenset(name for name in names if self.topics.pop(name, None))
 
+    def committed(self, group, partitions):
+        return {each: self.offsets[each] for each in partitions if each in self.offsets}
+
     def members(self, group):
         return self.group
 
@@ -70,7 +74,10 @@ def cluster(config):
     return Cluster()
 
 
-def reset(config, cluster, topology, start_at="earliest"):
+EARLIEST = AtEnd("earliest")
+
+
+def reset(config, cluster, topology, start_at=EARLIEST):
     made = Reset(config, cluster, cluster, topology)
     made.perform(made.plan(start_at), lambda line: None)
 
@@ -82,7 +89,7 @@ def assert_reset(config, cluster, at=3):
     assert not AppRecordFile(config.state_dir / "shop").load().is_reset_pending
 
 
-@pytest.mark.parametrize(("start_at", "at"), [("earliest", 3), ("latest", 90)])
+@pytest.mark.parametrize(("start_at", "at"), [(EARLIEST, 3), (AtEnd("latest"), 90)])
 def test_offsets_internal_topics_and_local_state_are_reset(config, cluster, topology, start_at, at):
     reset(config, cluster, topology, start_at)
     assert_reset(config, cluster, at)
@@ -99,6 +106,24 @@ def test_a_reset_killed_at_any_step_is_pending_and_is_finished_by_the_next(confi
     assert_reset(config, cluster)
 
 
+def test_a_shift_counts_from_what_the_reset_that_was_cut_short_has_deleted(config, cluster, topology):
+    first, second = TopicPartition("words", 0), TopicPartition("words", 1)
+    cluster.offsets = {first: 50, second: 60}
+    cluster.killed_at = "topics"
+    with pytest.raises(Killed):
+        reset(config, cluster, topology, ShiftedBy(-10))
+    assert cluster.offsets == {}
+    cluster.killed_at = "offsets"
+    with pytest.raises(Killed):
+        reset(config, cluster, None)  # somebody tries the beginning meanwhile
+    cluster.killed_at = None
+    reset(config, cluster, None, ShiftedBy(-10))
+    assert cluster.offsets == {first: 40, second: 50}
+    assert AppRecordFile(config.state_dir / "shop").load().committed_before_reset == ()
+    reset(config, cluster, None, ShiftedBy(+5))
+    assert cluster.offsets == {first: 45, second: 55}
+
+
 def test_a_group_with_members_is_refused_and_nothing_changes(config, cluster, topology):
     cluster.group = GroupMembers(is_empty=False, state="stable", members=("shop-0 at 10.0.0.1",))
     with pytest.raises(ResetRefusedError, match="shop-0 at 10.0.0.1"):
@@ -110,7 +135,7 @@ def test_a_group_with_members_is_refused_and_nothing_changes(config, cluster, to
 
 def test_the_plan_in_words_has_every_topic_and_what_is_left_alone(config, cluster, topology):
     del cluster.topics["words"]
-    text = "\n".join(Reset(config, cluster, cluster, topology).plan("earliest").lines())
+    text = "\n".join(Reset(config, cluster, cluster, topology).plan(EARLIEST).lines())
     assert "input topic words: does not exist, left out" in text
     assert "internal topic shop-by-word-repartition: delete" in text
     assert "internal topic shop-counts-changelog: delete" in text
@@ -125,7 +150,7 @@ def test_topics_that_a_pattern_matches_are_input_topics(config, cluster):
         store="counts"
     )
     cluster.topics["__consumer_offsets"] = 1
-    plan = Reset(config, cluster, cluster, builder.build()).plan("earliest")
+    plan = Reset(config, cluster, cluster, builder.build()).plan(EARLIEST)
     assert {partition.topic for partition in plan.offsets} == {"words"}
 
 
