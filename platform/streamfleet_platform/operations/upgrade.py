@@ -2,7 +2,8 @@
 
     same workers     nothing a worker sees has changed: the revision is taken over, nobody is restarted
     rolling          one slot at a time, each behind the gate; slots without active stateful tasks first, the group's leader last
-    restart          stop all, start all: two versions cannot share the group's plan
+    restart          drain and stop all, start all when the group is empty: two versions cannot share its plan, and a member that
+                     was only stopped is in it until its session ends
     new state        only where somebody accepted the loss: as a reset
     first start      no worker was ever started: as a deployment
 
@@ -11,12 +12,14 @@ A gate that fails brings back what ran before, unless the definition says to lea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
 from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.model.phase import Phase
 from streamfleet_platform.operations.gates import remember_revision, started_gate, upgraded_gate
+from streamfleet_platform.operations.removal import stopping_steps
 from streamfleet_platform.operations.reset import RESET_ACTS, reset_steps
 from streamfleet_platform.operations.slots import known_slots, replace_slot, restore_slot, stop_slot
 from streamfleet_platform.operations.steps import Acts, Done, OperationType, PlannedStep, StepFailedError, per_slot
@@ -90,7 +93,7 @@ class Upgrade(OperationType):
         if verdict is Verdict.RESTART:
             return [
                 PlannedStep("create-topics"),
-                *per_slot("stop-slot", there),
+                *_stop_all(there),
                 PlannedStep("switch"),
                 *per_slot("start-slot", there),
                 PlannedStep("pass-gate"),
@@ -126,8 +129,12 @@ class Upgrade(OperationType):
         there = known_slots(work)
         back = per_slot("restore-slot", there)
         if "replace-slot" not in planned:  # all were stopped: both versions at once are not possible
-            back = [*per_slot("stop-slot", there), *back]
+            back = [*_stop_all(there), *back]
         return [PlannedStep("switch-back"), *back, PlannedStep("wait-until-back")]
+
+
+def _stop_all(slots: Sequence[int]) -> list[PlannedStep]:
+    return [*stopping_steps(slots), PlannedStep("wait-for-empty-group")]
 
 
 def _first_start(work: Work) -> list[PlannedStep]:

@@ -48,6 +48,19 @@ def topology(*names):
 
 def other():
     return topology("seen")
+
+
+def restart():  # one store more beside the first one: two such versions cannot share a group
+    builder = sf.StreamsBuilder()
+    updates = (
+        builder.stream("NAME-in", key_serde=text, value_serde=text)
+        .group_by(lambda _, word: word, key_serde=text, value_serde=text, name="by-word")
+        .count(store="counts")
+        .to_stream(name="updates")
+    )
+    updates.group_by_key(key_serde=text, value_serde=number).count(store="changes")
+    updates.to("NAME-out", value_serde=number)
+    return builder.build()
 """
 FLEET = """\
 apiVersion: streamfleet/v1
@@ -131,7 +144,7 @@ class RealFleet:
             except FleetError:
                 return False
 
-        until(ready, f"the server to answer; {self.log()}", 30)
+        until(ready, lambda: f"the server to answer; {self.log()}")
         if leads:
             self.client = client
         return client
@@ -165,7 +178,9 @@ class RealFleet:
 
     def upgrade_to(self, entry):
         self.declare(entry)
-        return self.client.upgrade(self.name)
+        return self.client.upgrade(
+            self.name, accept_lost_state=True
+        )  # a store more may have been in the version before
 
     # workers and records
 

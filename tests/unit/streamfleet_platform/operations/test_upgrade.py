@@ -66,6 +66,11 @@ def test_a_store_more_stops_all_before_it_starts_any(lab):
     over = lab.run(lab.operate(UPGRADE).id)
     assert over.state == "succeeded"
     assert [verb for verb, _ in acts(lab, "stop", "start")] == ["stop"] * 3 + ["start"] * 3
+    assert [order[2] for order in lab.doors.orders] == ["drain"] * 3, (
+        "no member of the old version is left in the group"
+    )
+    names = [step.name for step in over.steps]
+    assert names.index("stop-slot 2") < names.index("wait-for-empty-group") < names.index("start-slot 0")
     assert "one-more-changelog" in lab.cluster.there and lab.cluster.deleted == []
     lab.step()
     assert lab.fleet.app("one").phase == "running"
