@@ -74,11 +74,15 @@ def _of_workload(seen: Comparison, name: str) -> Iterator[tuple[str, ...]]:
     if workload == "R":
         yield from _at_most("start to first result, s", seen.median(name, OURS, "start_s"), START_SECONDS)
         yield from _at_most("start, of Java's", seen.ratio(name, "java", "start_s"), START_TO_JAVA, "x")
-    yield from _at_most("idle CPU, cores", seen.median(name, OURS, "idle_share"), IDLE_SHARE)
+    yield from _below("idle CPU, cores", seen.median(name, OURS, "idle_share"), IDLE_SHARE)
 
 
 def _at_most(what: str, value: float | None, limit: float, unit: str = "") -> Iterator[tuple[str, ...]]:
     return _judged(what, value, limit, unit, "<=", lambda found: found <= limit)
+
+
+def _below(what: str, value: float | None, limit: float, unit: str = "") -> Iterator[tuple[str, ...]]:
+    return _judged(what, value, limit, unit, "<", lambda found: found < limit)
 
 
 def _at_least(what: str, value: float | None, limit: float, unit: str = "") -> Iterator[tuple[str, ...]]:

@@ -17,7 +17,9 @@ from tests.bench.peers.runners_built import Runner
 from tests.bench.peers.workloads import WORKLOADS, Workload, what_is_wrong
 
 STEADY_FROM = 0.25
-"""Lines are measured from the first commit on: later, words that were split before are still to be counted."""
+"""Of the input. Lines are measured from the first commit on: later, words that were split before are still to be counted."""
+COMPILED_AFTER = 2_000_000
+"""Records that Java's compiler is at work for: a long run is measured behind them, but half of it at least."""
 SETTLE_SECONDS = 1.0
 IDLE_SECONDS = 5.0
 POLL_SECONDS = 0.05
@@ -46,6 +48,7 @@ class Measurement:
     data: Dataset
     work: Path
     timeout: float
+    is_long: bool = False
 
     @property
     def workload(self) -> Workload:
@@ -68,7 +71,7 @@ class Measurement:
         with started(self.command, self.workload.code, self.view.bootstrap, place, self.log) as process:
             samples, first_result = self.watch(process, place)
             wall = time.monotonic() - began
-            foreign = (process_tree.busy_core_seconds() - busy - samples[-1].cpu - _spent(samples).broker_cpu) / wall
+            foreign = (process_tree.busy_core_seconds() - busy - samples[-1].cpu - spent(samples).broker_cpu) / wall
             peak, idle = process.peak_megabytes, _idle_share(process)
         facts = self.data.facts[topic]
         rows = self.view.rows(output)
@@ -79,7 +82,7 @@ class Measurement:
             "start_s": None if first_result is None else round(first_result - began, 2),
             "rss_mb": round(peak),
             "idle_share": idle,
-            "steady": _slope(samples, facts["records"], 0.0 if self.workload.family == "lines" else STEADY_FROM),
+            "steady": slope(samples, facts["records"], steady_from(self.workload, facts["records"], self.is_long)),
         }
 
     def watch(self, process: RunnerProcess, place: Place) -> tuple[list[Sample], float | None]:
@@ -152,18 +155,26 @@ def _idle_share(process: RunnerProcess) -> float | None:
     return round((process.cpu_seconds - before) / IDLE_SECONDS, 4) if process.lives else None
 
 
-def _spent(samples: Sequence[Sample]) -> Sample:
+def steady_from(workload: Workload, records: int, is_long: bool) -> float:
+    """Which share of the input is not measured."""
+    if workload.family == "lines":
+        return 0.0
+    return max(STEADY_FROM, min(0.5, COMPILED_AFTER / records)) if is_long else STEADY_FROM
+
+
+def spent(samples: Sequence[Sample]) -> Sample:
+    """Between the first and the last."""
     first, last = samples[0], samples[-1]
     return Sample(last.at - first.at, last.cpu - first.cpu, last.broker_cpu - first.broker_cpu, last.done - first.done)
 
 
-def _slope(samples: Sequence[Sample], records: int, share: float) -> dict[str, float] | None:
+def slope(samples: Sequence[Sample], records: int, share: float) -> dict[str, float] | None:
     """From the first progress past a share of the input to the end; None if that is too little to say anything."""
     moved = [sample for sample in samples if sample.done > share * records]
     # Where progress is seen only at the end, the whole process is what there is to measure.
     first = moved[0] if len(moved) > 1 and moved[0].done < 0.8 * records else samples[0]
-    spent = _spent([first, next(sample for sample in samples if sample.done >= samples[-1].done)])
-    if spent.done < 0.2 * records or spent.at <= 0:
+    steady = spent([first, next(sample for sample in samples if sample.done >= samples[-1].done)])
+    if steady.done < 0.2 * records or steady.at <= 0:
         return None
-    micro = 1e6 / spent.done
-    return {"rate": spent.done / spent.at, "cpu_us": spent.cpu * micro, "broker_us": spent.broker_cpu * micro}
+    micro = 1e6 / steady.done
+    return {"rate": steady.done / steady.at, "cpu_us": steady.cpu * micro, "broker_us": steady.broker_cpu * micro}

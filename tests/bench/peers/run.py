@@ -8,18 +8,20 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.bench import page
-from tests.bench.peers import restore, table
+from tests.bench.peers import plan, restore, table
 from tests.bench.peers.broker_view import BrokerView
 from tests.bench.peers.comparison import OURS
 from tests.bench.peers.dataset import Dataset
 from tests.bench.peers.measure import Measurement
+from tests.bench.peers.plan import Run
 from tests.bench.peers.runner_process import FailedRunError
 from tests.bench.peers.runners_built import BUILT, Runner, all_runners
-from tests.bench.peers.workloads import WORKLOADS
+from tests.bench.peers.workloads import LONG, WORKLOADS
 
 from streamfleet_devbroker.cluster import Cluster, ClusterSpec
 
@@ -31,16 +33,19 @@ Row = dict[str, Any]
 def main(arguments: list[str]) -> int:
     runners = all_runners()
     given = _parser(runners).parse_args(arguments)
-    rows: list[Row] = json.loads(RESULTS.read_text("utf-8")) if (given.table or given.add) and RESULTS.exists() else []
+    rows: list[Row] = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else []
     if not given.table:
-        sizes = _sizes(runners, given)
-        again = {(name, given.long) for name in given.workloads}
-        kept = [row for row in rows if (row["workload"], row["long"]) not in again]
-        rows = Bench(runners, sizes, given).measure(kept)
+        chosen = [runners[name] for name in given.runners]
+        runs = plan.runs(chosen, given.workloads, given.rounds, long=given.long, most=given.thousands)
+        again = {(run.name, given.long) for run in runs}
+        kept = [row for row in rows if given.add and (row["workload"], row["long"]) not in again]
+        rows = Bench(runs, plan.estimates(runs, rows), given).measure(kept)
     lines = table.lines(rows, runners)
     print("\n".join(lines))
     if given.page:
         page.put("peers", [page.machine(), "", *lines])
+    if given.strict and any("MISSED" in line for line in lines):
+        return 1
     return 1 if any(row.get("wrong") or row.get("failed") for row in rows if row["runner"] == OURS) else 0
 
 
@@ -49,60 +54,65 @@ def _parser(runners: dict[str, Runner]) -> argparse.ArgumentParser:
     default = [name for name, runner in runners.items() if runner.default]
     add = parser.add_argument
     add("--runners", nargs="*", default=default, choices=list(runners), metavar="NAME", help=", ".join(runners))
-    add("--workloads", nargs="*", default=list(WORKLOADS), choices=list(WORKLOADS), metavar="NAME")
+    add(
+        "--workloads",
+        nargs="*",
+        choices=list(WORKLOADS),
+        metavar="NAME",
+        help=f"{', '.join(WORKLOADS)} (default: all; with --long: {', '.join(LONG)})",
+    )
     add("--rounds", type=int, default=1, help="of all runners on all workloads (default: 1)")
     add(
         "--long",
         action="store_true",
-        help="eight million records, with Java only: what a JVM does once it has compiled",
+        help="eight million records, four of slower workloads, with Java only: what a JVM does once it has compiled",
     )
     add("--thousands", type=int, help="of records, for each runner that would get more (defaults: runners.toml)")
     add("--timeout", type=float, default=300.0, help="seconds for one run (default: 300)")
     add("--add", action="store_true", help="keep former results of other workloads")
     add("--page", action="store_true", help="put the table into docs/performance.md as well")
     add("--table", action="store_true", help=f"print {RESULTS.name} again, run nothing")
+    add(
+        "--strict",
+        action="store_true",
+        help="end with 1 if a bar is missed as well (always: if a result of ours is wrong)",
+    )
     return parser
-
-
-def _sizes(runners: dict[str, Runner], given: argparse.Namespace) -> dict[str, int]:
-    sizes = {name: runners[name].long if given.long else runners[name].thousands for name in given.runners}
-    most = given.thousands or max(size for size in sizes.values() if size is not None)
-    return {name: min(size, most) for name, size in sizes.items() if size is not None}
 
 
 class Bench:
     """One broker, all runs."""
 
-    def __init__(self, runners: dict[str, Runner], sizes: dict[str, int], given: argparse.Namespace) -> None:
-        self._runners = [runners[name] for name in sizes]
-        self._sizes = sizes
+    def __init__(self, runs: Sequence[Run], expected: Sequence[float], given: argparse.Namespace) -> None:
+        """`expected` are seconds, of each run."""
+        self._runs = runs
+        self._expected = expected
         self._given = given
         self._began = time.strftime("%Y-%m-%dT%H:%M:%S")
 
     def measure(self, rows: list[Row]) -> list[Row]:
         """With the new rows behind those that are given; written down after each run."""
+        print(f"{len(self._runs)} runs: about {minutes(sum(self._expected))}", flush=True)
         BUILT.mkdir(parents=True, exist_ok=True)
-        commands = {runner.name: self._command(runner, rows) for runner in self._runners}
+        runners = dict.fromkeys(run.runner for run in self._runs)
+        commands = {runner.name: self._command(runner, rows) for runner in runners}
         work = BUILT / f"work-{os.getpid()}"  # the logs of the runners stay there
         work.mkdir(parents=True)
-        broker = work / "broker"
+        broker, began = work / "broker", time.monotonic()
         with Cluster.start(ClusterSpec(broker, heap_mb=1024, settings=BROKER), print) as cluster:
             view, data = BrokerView(cluster.bootstrap_servers, cluster.pids[0]), Dataset(cluster.bootstrap_servers)
-            for turn in range(self._given.rounds):
-                for name in self._given.workloads:
-                    for runner in self._runners:
-                        command = commands[runner.name]
-                        if name not in runner.workloads or command is None:
-                            continue
-                        thousands = WORKLOADS[name].thousands(self._sizes[runner.name])
-                        timeout = self._given.timeout * (4 if self._given.long else 1)
-                        row = self._row(
-                            Measurement(runner, command, name, thousands, view, data, work, timeout),
-                            f"{self._began} {turn}",
-                        )
-                        rows.append(row)
-                        _tell(turn, row)
-                        _write(rows)
+            for number, run in enumerate(self._runs, 1):
+                command = commands[run.runner.name]
+                if command is None:
+                    continue
+                timeout, long = self._given.timeout * (4 if self._given.long else 1), self._given.long
+                measurement = Measurement(
+                    run.runner, command, run.name, run.thousands, view, data, work, timeout, is_long=long
+                )
+                rows.append(self._row(measurement, f"{self._began} {run.turn}"))
+                left = plan.left(self._expected, number, time.monotonic() - began)
+                _tell(f"{number}/{len(self._runs)} round {run.turn + 1}", rows[-1], minutes(left))
+                _write(rows)
         shutil.rmtree(broker, ignore_errors=True)
         return rows
 
@@ -133,14 +143,19 @@ def _write(rows: list[Row]) -> None:
     part.replace(RESULTS)
 
 
-def _tell(turn: int, row: Row) -> None:
+def _tell(which: str, row: Row, left: str) -> None:
     steady = row.get("steady") or {"cpu_us": 0.0, "rate": 0.0}
     verdict = row.get("failed") or row.get("wrong") or "ok"
     print(
-        f"{time.strftime('%H:%M:%S')} round {turn + 1} {row['workload']:4} {row['runner']:12} {steady['cpu_us']:8.2f} us "
-        f"{steady['rate']:12,.0f}/s  {row.get('rss_mb', 0):5} MB  foreign {row.get('foreign', 0)}  {verdict}",
+        f"{time.strftime('%H:%M:%S')} {which} {row['workload']:4} {row['runner']:12} {steady['cpu_us']:8.2f} us "
+        f"{steady['rate']:12,.0f}/s  {row.get('rss_mb', 0):5} MB  foreign {row.get('foreign', 0)}  {verdict}; {left} left",
         flush=True,
     )
+
+
+def minutes(seconds: float) -> str:
+    whole = round(seconds / 60)
+    return f"{whole // 60} h {whole % 60} min" if whole >= 60 else f"{whole} min"
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ class Runner:
     kind: str
     workloads: tuple[str, ...]
     thousands: int
+    rate: int
     long: int | None = None
     packages: tuple[str, ...] = ()
     options: tuple[str, ...] = ()

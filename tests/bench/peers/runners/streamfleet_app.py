@@ -51,6 +51,8 @@ class WindowCount(msgspec.Struct, frozen=True):
 
 text, raw = sf.serdes.string(), sf.serdes.bytes()
 order, priced, customer, enriched, window_count = map(sf.serdes.json, (Order, Priced, Customer, Enriched, WindowCount))
+CACHED = ("W3", "W4c", "W5", "W6")
+"""They have the default cache; the others forward every update."""
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
 
@@ -63,7 +65,11 @@ def in_window(key: sf.Windowed[str], count: int | None) -> tuple[str, WindowCoun
 
 
 def topology() -> sf.Topology:
-    code, source, target, partner = (os.environ[f"BENCH_{name}"] for name in ("CODE", "INPUT", "OUTPUT", "PARTNER"))
+    """What `streamfleet run` is told to run; main() has put the names into the environment."""
+    return of_workload(*(os.environ[f"BENCH_{name}"] for name in ("CODE", "INPUT", "OUTPUT", "PARTNER")))
+
+
+def of_workload(code: str, source: str, target: str, partner: str) -> sf.Topology:
     builder = sf.StreamsBuilder()
     if code == "W0":
         builder.stream(source, key_serde=raw, value_serde=raw).to(target, key_serde=raw, value_serde=raw)
@@ -116,14 +122,13 @@ def main() -> None:
     from tests.bench.peers.runners.command_line import parsed
 
     given = parsed()
-    cached = given.workload in ("W3", "W4c", "W5", "W6")
     settings = {
         "application.id": given.app_id,
         "bootstrap.servers": given.bootstrap,
         "commit.interval.ms": 100 if given.workload == "W7" else 1000,
         "processing.guarantee": "exactly_once_v2" if given.workload == "W7" else "at_least_once",
         "session.timeout.ms": 10_000,
-        **({} if cached else {"statestore.cache.max.bytes": 0}),
+        **({} if given.workload in CACHED else {"statestore.cache.max.bytes": 0}),
     }
     config = Path(given.state_dir) / "app.yaml"
     config.write_text(yaml.safe_dump(settings))
