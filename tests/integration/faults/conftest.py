@@ -268,7 +268,8 @@ def committed_reader(bench, topics):
         "fetch.wait.max.ms": 50,
     }
     reader = Consumer(settings)
-    wait_for(lambda: set(topics) <= bench.admin.list_topics(timeout=10).topics.keys())  # new topics take a moment to show
+    # New topics take a moment to show.
+    wait_for(lambda: set(topics) <= bench.admin.list_topics(timeout=10).topics.keys())
     known = bench.admin.list_topics(timeout=10).topics
     reader.assign([TopicPartition(topic, n, OFFSET_BEGINNING) for topic in topics for n in known[topic].partitions])
     try:

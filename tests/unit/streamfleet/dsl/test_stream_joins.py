@@ -128,7 +128,8 @@ class Forgetting(NestedLoop):
         if key is None:
             return
         self.known_until[side] = max(self.known_until[side], timestamp)
-        if value is not None and timestamp <= self.known_until[side] - self.retention:  # of no time at all: every record
+        # A retention of no time at all forgets every record.
+        if value is not None and timestamp <= self.known_until[side] - self.retention:
             del self.seen[side][kept:]
             self.is_late += 1
 
