@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from tests.integration.faults.limited_worker import NOBODY
@@ -16,6 +17,9 @@ ROOT = Path(__file__).parents[3]
 
 class LimitedProcess:
     """A process with less than the app needs. `outcome()` is what it said at its end. `around` is a command that it is run by."""
+
+    started: ClassVar[list["LimitedProcess"]] = []
+    """By the present test."""
 
     def __init__(self, app, state_dir, *, around=(), **limits):
         settings = {
@@ -27,6 +31,7 @@ class LimitedProcess:
             **limits,
         }
         self._log = app.bench.directory / "limited.log"
+        self._log.touch()
         self._process = subprocess.Popen(
             [*around, sys.executable, "-m", "tests.integration.faults.limited_worker", json.dumps(settings)],
             cwd=ROOT,
@@ -37,6 +42,7 @@ class LimitedProcess:
         )
         self._keeper = threading.Thread(target=self._keep_log, daemon=True)
         self._keeper.start()
+        self.started.append(self)
 
     def _keep_log(self):
         """Through a pipe: what limits the size of its files must not limit what it says."""
@@ -80,10 +86,13 @@ class LimitedProcess:
         self._process.stdin.close()
         return self.outcome()
 
+    def kill(self):
+        self._process.kill()
+        self._ended()
+
     def outcome(self, timeout_seconds=40):
         if not self.wait(timeout_seconds):
-            self._process.kill()
-            self._ended()
+            self.kill()
             raise AssertionError(f"it still runs: {self._log.read_text()[-6000:]}")
         said = self._process.stdout.read()
         self._ended()
@@ -102,6 +111,8 @@ def open_directory(app):
         if os.geteuid() == 0:
             os.chown(directory, NOBODY, NOBODY)
         yield directory
+        while LimitedProcess.started:  # a test that failed has not ended its own
+            LimitedProcess.started.pop().kill()
 
 
 def assert_said(outcome, kind, *words):

@@ -91,8 +91,8 @@ def test_tasks_run_in_the_rack_of_their_input(racked_cluster, tmp_path):
         with KafkaStreams(topology, config("south")) as south:
             south.start()
             wait_for(lambda: running(north) == {"0_0", "0_1"} and running(south) == {"0_2", "0_3"})
+            known = heard.states[-1]  # before the group hears that one leaves
 
-    known = heard.states[-1]
     assert {process.rack for process in known.processes.values()} == {"north", "south"}
     racks = {p: known.partition_racks[p] for task in known.tasks.values() for p in task.sources}
     assert racks == {TopicPartition(source, n): {RACKS[broker]} for n, broker in enumerate(BROKERS)}
