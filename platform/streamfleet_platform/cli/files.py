@@ -10,12 +10,13 @@ import typer
 
 from streamfleet_platform.cli import pages
 from streamfleet_platform.cli.connection import ExitCode, Json, errors_told, tell
-from streamfleet_platform.definitions.fleet import App
+from streamfleet_platform.definitions.fleet import App, Fleet
 from streamfleet_platform.definitions.git_tree import GitTree
 from streamfleet_platform.definitions.json_schema import app_schema, fleet_schema
 from streamfleet_platform.definitions.loader import APPS_DIRECTORY, load_fleet
 from streamfleet_platform.definitions.tree import DirectoryTree
 from streamfleet_platform.errors import InvalidDefinitionError, NotFoundError, Place, Problem
+from streamfleet_platform.topologies.build_settings import build_settings
 from streamfleet_platform.topologies.compiler import compile_topology
 from streamfleet_platform.topologies.declarations import declaration_problems
 from streamfleet_platform.topologies.lock import TopologyLock
@@ -93,8 +94,9 @@ def lock(
     """
     with errors_told():
         changed = []
-        for app in _chosen(source / fleet, apps):
-            new = _compiled(app, source)
+        loaded = load_fleet(DirectoryTree(source / fleet))
+        for app in _chosen(loaded, apps):
+            new = _compiled(loaded, app, source)
             path = _lock_path(source / fleet, app)
             if path.exists() and path.read_bytes() == new.to_file():
                 continue
@@ -124,10 +126,11 @@ def diff(
     Example: streamfleet diff --against main
     """
     with errors_told():
-        chosen = _chosen(source / fleet, apps)
+        loaded = load_fleet(DirectoryTree(source / fleet))
+        chosen = _chosen(loaded, apps)
         old = _Locks(source / fleet, against)
         found = {
-            app.name: diff_locks(before, _compiled(app, source))
+            app.name: diff_locks(before, _compiled(loaded, app, source))
             for app in chosen
             if (before := old.of(app)) is not None
         }
@@ -178,17 +181,16 @@ class _Locks:
         return TopologyLock.from_file(data)
 
 
-def _chosen(definitions: Path, names: list[str] | None) -> list[App]:
-    fleet = load_fleet(DirectoryTree(definitions))
+def _chosen(fleet: Fleet, names: list[str] | None) -> list[App]:
     for name in names or ():
         if name not in fleet.apps:
             raise NotFoundError(f"there is no app {name}", hint=f"the fleet has {', '.join(fleet.apps) or 'none'}")
     return [app for app in fleet.apps.values() if not names or app.name in names]
 
 
-def _compiled(app: App, code: Path) -> TopologyLock:
-    # what a secret stands in for has nothing to do with a topology
-    settings = {name: value for name, value in app.spec.run.config.items() if "${" not in str(value)}
+def _compiled(fleet: Fleet, app: App, code: Path) -> TopologyLock:
+    cluster = fleet.definition.spec.clusters[app.spec.cluster]
+    settings = build_settings(app.spec.run.config, cluster.config)
     names = app.spec.topology.require_names
     return compile_topology(code, app.spec.code.entrypoint, settings=settings, require_names=names).lock
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 from streamfleet_platform.definitions.fleet import App as DeclaredApp
 from streamfleet_platform.registry.tables import App, InternalTopic, Revision
+from streamfleet_platform.topologies.build_settings import build_settings
 from streamfleet_platform.topologies.lock import TopologyLock
 from streamfleet_platform.topologies.lock_diff import diff_locks
 from streamfleet_platform.topologies.plan_cost import UpgradeFacts, plan_cost
@@ -31,16 +33,15 @@ class Known:
     def lock(self) -> TopologyLock:
         return TopologyLock.from_file(self.revision.lock.encode())
 
-    def has_same_code(self, code_id: str, app: DeclaredApp) -> bool:
-        """Whether compiling would give what it gave before."""
+    def has_same_code(self, code_id: str, app: DeclaredApp, settings: Mapping[str, Any]) -> bool:
+        """Whether compiling would give what it gave before. `settings` are those that the topology is built with."""
         old: Any = self.revision.definition["spec"]
-        config = app.spec.run.config
-        before = old.get("run", {}).get("config", {})
-        names = {name for name in (*config, *before) if name.startswith("topology.")}
+        before = build_settings(old.get("run", {}).get("config", {}), self.revision.cluster_settings.get("config", {}))
         return (
             self.revision.code_id == code_id
             and old["code"]["entrypoint"] == app.spec.code.entrypoint
-            and all(config.get(name) == before.get(name) for name in names)
+            and old.get("topology", {}).get("requireNames", True) == app.spec.topology.require_names
+            and before == settings
         )
 
 

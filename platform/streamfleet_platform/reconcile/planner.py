@@ -24,6 +24,7 @@ from streamfleet_platform.reconcile.fleet_state import definition_of
 from streamfleet_platform.registry import apps
 from streamfleet_platform.registry.database import Database
 from streamfleet_platform.registry.tables import App, Revision
+from streamfleet_platform.topologies.build_settings import build_settings
 from streamfleet_platform.topologies.compiler import Compiled, compile_topology
 from streamfleet_platform.topologies.declarations import declaration_problems
 from streamfleet_platform.topologies.lock import TopologyLock
@@ -98,9 +99,11 @@ class Planner:
             revision = apps.get_revision(session, row.name, row.revision)
             return Known(row, revision, tuple(apps.topics_of(session, row.name)))
 
-    def compiled(self, state: SourceState, files: Any, code_id: str, app: DeclaredApp) -> Compiled:
-        settings = {name: value for name, value in app.spec.run.config.items() if name.startswith("topology.")}
-        key = (code_id, app.spec.code.entrypoint, json.dumps([settings, app.spec.topology.require_names]))
+    def compiled(
+        self, state: SourceState, files: Any, code_id: str, app: DeclaredApp, settings: Mapping[str, Any]
+    ) -> Compiled:
+        built_with = json.dumps([settings, app.spec.topology.require_names], sort_keys=True)
+        key = (code_id, app.spec.code.entrypoint, built_with)
         directory = self.exported(state, files, code_id)  # each time: an app that was retired has taken its code along
         if key not in self._compiled:
             self._compiled[key] = self._compile(
@@ -163,7 +166,7 @@ class _Planning:
             return AppChange(app=app.name, owner=app.definition.metadata.owner, action="none"), None
         known = None if sketch is None else self._planner.known(sketch.app)
         try:
-            lock, picture = self._lock(app, known)
+            lock, picture = self._lock(app, known, build_settings(app.spec.run.config, cluster["config"]))
         except FleetError as error:
             return _refused(app, known, str(error)), None
         if problems := declaration_problems(app, self._fleet.apps, lock):
@@ -183,12 +186,12 @@ class _Planning:
         downstream = self._fleet.lineage.downstream_of(app.name)
         return change_of(app, lock, known, downstream, is_same_code=is_same_code), revision
 
-    def _lock(self, app: DeclaredApp, known: Known | None) -> tuple[TopologyLock, str]:
+    def _lock(self, app: DeclaredApp, known: Known | None, settings: Mapping[str, Any]) -> tuple[TopologyLock, str]:
         """What the code gives, with its picture; without compiling where that is known."""
-        if known is not None and known.has_same_code(self._code_id, app):
+        if known is not None and known.has_same_code(self._code_id, app, settings):
             lock, picture = known.lock, known.revision.picture
         else:
-            compiled = self._planner.compiled(self._state, self._files, self._code_id, app)
+            compiled = self._planner.compiled(self._state, self._files, self._code_id, app, settings)
             lock, picture = compiled.lock, compiled.svg
         self._check_lock_file(app, lock)
         return lock, picture

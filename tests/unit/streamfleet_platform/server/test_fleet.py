@@ -117,6 +117,11 @@ def test_only_apps_whose_code_changed_are_compiled(lab):
     lab.declare(more="health: {noProgress: 9m}")
     plan = lab.fleet.plan(views.SourceRequest())
     assert [(c.action, c.verdict) for c in plan.changes] == [("update", "UNCHANGED")] and lab.compiled == []
+    for more in ("run: {config: {dsl.store.suppliers.class: in_memory}}", "topology: {requireNames: false}"):
+        lab.compiled.clear()
+        lab.declare(more=more)
+        lab.fleet.plan(views.SourceRequest())
+        assert lab.compiled == ["code:topology"], more
 
 
 def test_settings_that_no_worker_sees_restart_nobody(lab):
