@@ -46,7 +46,8 @@ def plan(ref: Ref = None, server: Server = None, token_file: TokenOption = None,
 
 
 def _pending(planned: views.PlanView) -> list[views.AppChange]:
-    return [change for change in planned.changes if change.action not in ("none", "absent")]
+    """What is to be done, by apply or by a person."""
+    return [change for change in planned.changes if change.blocked or change.action not in ("none", "absent")]
 
 
 def _print_plan(planned: views.PlanView) -> None:
@@ -55,7 +56,7 @@ def _print_plan(planned: views.PlanView) -> None:
     for warning in planned.warnings:
         pages.print_line(f"! {warning}", "yellow")
     for change in planned.changes:
-        if change.action != "none":
+        if change.action != "none" or change.blocked:
             _print_change(change)
     if not planned.problems and not _pending(planned):
         pages.print_line(f"nothing to do: the fleet is as {planned.revision[:20]} says")
@@ -63,7 +64,8 @@ def _print_plan(planned: views.PlanView) -> None:
 
 def _print_change(change: views.AppChange) -> None:
     verdict = "" if change.verdict == "UNCHANGED" else f": {change.verdict}"
-    pages.print_line(f"{change.action} {change.app}{verdict}", "bold")
+    action = "" if change.action == "none" else f"{change.action} "
+    pages.print_line(f"{action}{change.app}{verdict}", "bold")
     for line in (*change.changes, *change.cost):
         pages.print_line(f"  {line}")
     for title, names in (

@@ -8,10 +8,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 from streamfleet_platform.definitions.fleet import App as DeclaredApp
+from streamfleet_platform.reconcile.input_counts import Resized
 from streamfleet_platform.registry.tables import App, InternalTopic, Revision
 from streamfleet_platform.topologies.build_settings import build_settings
 from streamfleet_platform.topologies.lock import TopologyLock
 from streamfleet_platform.topologies.lock_diff import diff_locks
+from streamfleet_platform.topologies.partition_changes import INPUT_RESIZED
 from streamfleet_platform.topologies.plan_cost import UpgradeFacts, plan_cost
 from streamfleet_platform.topologies.verdicts import LockDiff, Verdict
 from streamfleet_platform.views import AppChange
@@ -45,8 +47,29 @@ class Known:
         )
 
 
+def unchanged(app: DeclaredApp, known: Known | None = None, resized: Resized | None = None) -> AppChange:
+    """Of an app that is declared as it is: nothing is to be done, but the world around it may have changed."""
+    diff = LockDiff(()) if known is None else _diff(known.lock, known.lock, resized)
+    is_stuck = diff.verdict is Verdict.INCOMPATIBLE
+    return AppChange(
+        app=app.name,
+        owner=app.definition.metadata.owner,
+        action="none",
+        verdict=diff.verdict.name if is_stuck else Verdict.UNCHANGED.name,
+        changes=tuple(map(str, diff.changes)) if is_stuck else (),
+        lost_state=diff.lost_state,
+        blocked=_stuck(diff),
+    )
+
+
 def change_of(
-    app: DeclaredApp, lock: TopologyLock, known: Known | None, downstream: frozenset[str], *, is_same_code: bool
+    app: DeclaredApp,
+    lock: TopologyLock,
+    known: Known | None,
+    downstream: frozenset[str],
+    *,
+    is_same_code: bool,
+    resized: Resized | None = None,
 ) -> AppChange:
     application_id, owner = app.spec.application_id, app.definition.metadata.owner
     if known is None:
@@ -58,12 +81,12 @@ def change_of(
             topics_created=created,
             downstream=tuple(sorted(downstream)),
         )
-    diff = diff_locks(known.lock, lock)
+    diff = _diff(known.lock, lock, resized)
     action = _action(app, known, diff, is_same_code=is_same_code)
     moved = _settings_changed(known, app)
     facts = _facts(known, app, downstream)
     lost = tuple(sorted(lock.stores)) if action == "reset" else diff.lost_state
-    refused = _refused(app, known)
+    refused = _refused(app, known) or (None if action == "reset" else _stuck(diff))
     loss = None if action == "reset" else _loss(diff)
     return AppChange(
         app=app.name,
@@ -79,6 +102,24 @@ def change_of(
         blocked=refused or loss,
         can_accept=refused is None and loss is not None,
     )
+
+
+def _diff(old: TopologyLock, new: TopologyLock, resized: Resized | None) -> LockDiff:
+    if resized is None:
+        return diff_locks(old, new)
+    return diff_locks(old, new, old_partitions=resized.before, new_partitions=resized.after)
+
+
+def _stuck(diff: LockDiff) -> str | None:
+    """Internal topics do not grow with an input: no upgrade helps, only new ones."""
+    topics = [
+        change.subject
+        for change in diff.changes
+        if change.what == INPUT_RESIZED and change.verdict is Verdict.INCOMPATIBLE
+    ]
+    if not topics:
+        return None
+    return f"INCOMPATIBLE: {', '.join(topics)} was resized, its keys belong to other tasks; reset the app, or raise its generation"
 
 
 def _action(app: DeclaredApp, known: Known, diff: LockDiff, *, is_same_code: bool) -> Action:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -19,8 +19,9 @@ from streamfleet_platform.definitions.fleet import Fleet
 from streamfleet_platform.definitions.source import Source, SourceState
 from streamfleet_platform.definitions.yaml_nodes import plain
 from streamfleet_platform.errors import CompileError, FleetError, InvalidDefinitionError, InvalidLockError
-from streamfleet_platform.reconcile.changes import Known, change_of
+from streamfleet_platform.reconcile.changes import Known, change_of, unchanged
 from streamfleet_platform.reconcile.fleet_state import definition_of
+from streamfleet_platform.reconcile.input_counts import CountingInputs, InputCounts, Resized
 from streamfleet_platform.registry import apps
 from streamfleet_platform.registry.database import Database
 from streamfleet_platform.registry.tables import App, Revision
@@ -53,7 +54,7 @@ class Sketch:
 
 
 class Planner:
-    """`code` is where revisions' code is exported to."""
+    """`code` is where revisions' code is exported to; `inputs` knows what became of the topics that apps read."""
 
     def __init__(
         self,
@@ -61,12 +62,14 @@ class Planner:
         database: Database,
         code: Path,
         clock: Callable[[], datetime],
+        inputs: CountingInputs,
         compile_app: Compile = compile_topology,
     ) -> None:
         self._source = source
         self._database = database
         self._code = code
         self._clock = clock
+        self._inputs = inputs
         self._compile = compile_app
         self._compiled: dict[tuple[str, str, str], Compiled] = {}
 
@@ -98,6 +101,9 @@ class Planner:
         with self._database.read() as session:
             revision = apps.get_revision(session, row.name, row.revision)
             return Known(row, revision, tuple(apps.topics_of(session, row.name)))
+
+    def input_counts(self, rows: Sequence[App]) -> InputCounts:
+        return self._inputs.look(rows)
 
     def compiled(
         self, state: SourceState, files: Any, code_id: str, app: DeclaredApp, settings: Mapping[str, Any]
@@ -140,11 +146,14 @@ class _Planning:
             )  # it may have been lost, and apps run from it
         changes: list[AppChange] = []
         revisions: dict[str, Revision] = {}
-        warnings: list[str] = [f"apps feed one another in a circle: {', '.join(c)}" for c in self._fleet.lineage.cycles]
+        chosen = [each.app for each in self._known.values() if only is None or each.app.name in only]
+        inputs = self._planner.input_counts(chosen)
+        warnings = [f"apps feed one another in a circle: {', '.join(c)}" for c in self._fleet.lineage.cycles]
+        warnings += inputs.unknown
         for name, app in self._fleet.apps.items():
             if only is not None and name not in only:
                 continue
-            change, revision = self._app(app)
+            change, revision = self._app(app, inputs.resized.get(name))
             changes.append(change)
             if revision is not None:
                 revisions[name] = revision
@@ -156,14 +165,14 @@ class _Planning:
         view = PlanView(revision=self._revision_id, changes=tuple(changes), warnings=tuple(warnings))
         return Planned(view, self._fleet, revisions)
 
-    def _app(self, app: DeclaredApp) -> tuple[AppChange, Revision | None]:
+    def _app(self, app: DeclaredApp, resized: Resized | None) -> tuple[AppChange, Revision | None]:
         sketch = self._known.get(app.name)
         definition = plain(app.document)
         cluster = self._fleet.definition.spec.clusters[app.spec.cluster].model_dump(by_alias=True, mode="json")
         hash_ = hashlib.sha256(json.dumps([definition, cluster], sort_keys=True).encode()).hexdigest()
         is_same_code = sketch is not None and sketch.code_id == self._code_id
         if sketch is not None and is_same_code and sketch.definition_hash == hash_:
-            return AppChange(app=app.name, owner=app.definition.metadata.owner, action="none"), None
+            return unchanged(app, None if resized is None else self._planner.known(sketch.app), resized), None
         known = None if sketch is None else self._planner.known(sketch.app)
         try:
             lock, picture = self._lock(app, known, build_settings(app.spec.run.config, cluster["config"]))
@@ -184,7 +193,8 @@ class _Planning:
             cluster_settings=cluster,
         )
         downstream = self._fleet.lineage.downstream_of(app.name)
-        return change_of(app, lock, known, downstream, is_same_code=is_same_code), revision
+        change = change_of(app, lock, known, downstream, is_same_code=is_same_code, resized=resized)
+        return change, revision
 
     def _lock(self, app: DeclaredApp, known: Known | None, settings: Mapping[str, Any]) -> tuple[TopologyLock, str]:
         """What the code gives, with its picture; without compiling where that is known."""

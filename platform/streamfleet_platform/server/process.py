@@ -32,6 +32,7 @@ from streamfleet_platform.operations.work import Doors, Revisions, World
 from streamfleet_platform.reconcile.cluster_watch import ClusterWatch
 from streamfleet_platform.reconcile.door_observer import DoorObserver
 from streamfleet_platform.reconcile.doors import HttpDoors
+from streamfleet_platform.reconcile.input_counts import CountingInputs
 from streamfleet_platform.reconcile.observing import Observer
 from streamfleet_platform.reconcile.planner import Planner
 from streamfleet_platform.reconcile.reconciler import Reconciler
@@ -109,9 +110,10 @@ class Server:
             busy_seconds=settings.busy_seconds,
         )
         source = Source(settings.source, settings.fleet)
+        inputs = CountingInputs(self.database, self.world.revisions, outside.cluster_of)
         self.fleet = Fleet(
             self.world,
-            Planner(source, self.database, settings.code, clock, **planner),
+            Planner(source, self.database, settings.code, clock, inputs, **planner),
             is_leader=lambda: self.loop.is_leader,
             wake=self.loop.wake,
             runs=settings.runs,

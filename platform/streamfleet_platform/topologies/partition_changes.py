@@ -12,6 +12,8 @@ from typing import Any
 from streamfleet_platform.topologies.lock import TopologyLock
 from streamfleet_platform.topologies.verdicts import Change, Verdict
 
+INPUT_RESIZED = "input partitions changed"
+
 
 def partition_changes(
     old: TopologyLock, new: TopologyLock, before: Mapping[str, int], after: Mapping[str, int]
@@ -25,16 +27,16 @@ def _input_resized(topic: str, before: int, after: int, stores: list[str]) -> Ch
     counts = f"it had {before} partitions, has {after}"
     if not stores:
         return Change(
-            "input partitions changed",
+            INPUT_RESIZED,
             topic,
             Verdict.ROLLING,
             f"{counts}; no store depends on them: tasks are added or removed",
         )
     return Change(
-        "input partitions changed",
+        INPUT_RESIZED,
         topic,
         Verdict.INCOMPATIBLE,
-        f"{counts}: keys of {', '.join(stores)} belong to other tasks now; run a repartition job, or reset the app",
+        f"{counts}: keys of {', '.join(stores)} belong to other tasks now; reset the app, or raise its generation",
         lost_state=tuple(stores),
     )
 
@@ -70,6 +72,26 @@ def topic_widths(lock: TopologyLock, counts: Mapping[str, int]) -> dict[str, int
         changelogs = (lock.stores[store]["changelog"] for store in part["stores"])
         widths |= {name: tasks for name in changelogs if name in lock.internal_topics}
     return widths
+
+
+def counts_made_for(lock: TopologyLock, widths: Mapping[str, int], counts: Mapping[str, int]) -> dict[str, int]:
+    """How many partitions inputs had when the internal topics were made with `widths`; `counts` are those they have now.
+
+    An internal topic that would be made otherwise now tells that an input was resized: one beside it that is as wide as the topic
+    would be. A narrow input beside a wider one leaves no trace.
+    """
+    expected, before = topic_widths(lock, counts), dict(counts)
+    for name in expected.keys() & widths.keys():
+        if expected[name] != widths[name]:
+            beside = {topic for part in lock.sub_topologies if _touches(lock, part, name) for topic in _topics(part)}
+            before |= {topic: widths[name] for topic in beside if counts.get(topic) == expected[name]}
+    return before
+
+
+def _touches(lock: TopologyLock, part: Mapping[str, Any], internal: str) -> bool:
+    """Whether it reads, writes, or logs to that topic."""
+    logs = {lock.stores[store]["changelog"] for store in part["stores"]}
+    return internal in logs | _topics(part) | {node.get("topic") for node in part["nodes"] if node["kind"] == "sink"}
 
 
 def _tasks(lock: TopologyLock, counts: Mapping[str, int]) -> dict[str, int]:

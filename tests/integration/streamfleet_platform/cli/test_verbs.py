@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from confluent_kafka.admin import NewPartitions
 from tests.integration.streamfleet_platform.real_fleet import RealFleet, until
 
 STREAMFLEET = Path(sys.executable).with_name("streamfleet")
@@ -97,3 +98,18 @@ def test_diff_describe_logs_doctor_probe_stop_and_start(fleet, tmp_path):
     terminal.run("start", name)
     fleet.assert_counts_are_exact()  # with what came while it was stopped
     assert fleet.pids().keys() == {0} and fleet.pids() != {0: before}
+
+
+@pytest.mark.timeout(300)
+def test_a_plan_tells_of_an_input_that_was_resized_and_a_reset_takes_it_as_it_is(fleet, tmp_path):
+    fleet.deployed()
+    terminal, topic = Terminal(fleet, tmp_path), f"{fleet.name}-in"
+    assert terminal.json("plan")["changes"][0]["blocked"] is None
+    fleet.admin.create_partitions([NewPartitions(topic, 4)])[topic].result(30)
+    until(lambda: fleet.client.plan().changes[0].blocked, "the plan to know", 30)
+    told = terminal.run("plan", expected=3)
+    assert "it had 2 partitions, has 4" in told and "reset the app, or raise its generation" in told
+    terminal.run("reset", fleet.name, "--confirm", fleet.name)
+    assert terminal.json("plan")["changes"][0]["blocked"] is None
+    fleet.send()
+    fleet.assert_counts_are_exact()

@@ -7,10 +7,13 @@ from typer.testing import CliRunner
 
 from streamfleet_platform.cli import commands
 from streamfleet_platform.definitions.source import Source
+from streamfleet_platform.operations.work import Revisions
+from streamfleet_platform.reconcile.input_counts import CountingInputs
 from streamfleet_platform.reconcile.planner import Planner
 from streamfleet_platform.registry.database import Database
 from streamfleet_platform.registry.migrations import migrate
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FLEET = """
 apiVersion: streamfleet/v1
 kind: Fleet
@@ -50,9 +53,8 @@ def shop(tmp_path):
     (tmp_path / "source" / "shop.py").write_text(CODE)
     database = Database(f"sqlite:///{tmp_path}/registry.db")
     migrate(database)
-    planner = Planner(
-        Source(tmp_path / "source"), database, tmp_path / "code", lambda: datetime(2026, 1, 1, tzinfo=UTC)
-    )
+    inputs = CountingInputs(database, Revisions(database), lambda _: pytest.fail("there is no app to ask about"))
+    planner = Planner(Source(tmp_path / "source"), database, tmp_path / "code", lambda: NOW, inputs)
 
     def plan(*, of_app="", of_cluster="", locks=False):
         (tmp_path / "source" / "fleet.yaml").write_text(FLEET.replace("CLUSTER", of_cluster))

@@ -1,5 +1,7 @@
 """The server over a simulated world: what callers may rely on."""
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import text
 from tests.unit.streamfleet_platform.simulated_world import Lab
@@ -311,6 +313,41 @@ def test_a_warm_up_is_nobodys_to_promote_while_an_operation_does_so(lab):
     assert [each.intent_id for each in lab.fleet.decisions().probing] == ["p1"]
     lab.operate(OperationKind.SCALE, slots=2)
     assert lab.fleet.decisions().probing == ()
+
+
+def test_a_resized_input_is_told_by_every_plan_and_only_a_reset_helps(lab):
+    lab.deployed()
+    lab.cluster.there["one-in"] = replace(lab.cluster.there["one-in"], partitions=8)
+    [change] = lab.fleet.plan(views.SourceRequest()).changes
+    assert (change.action, change.verdict, change.can_accept) == ("none", "INCOMPATIBLE", False)
+    assert "one-in: it had 4 partitions, has 8" in change.changes[0] and "reset the app" in change.blocked
+    lab.declare(entry="rolling")
+    result = lab.apply(accept_lost_state=("one",))
+    assert result.operations == () and "one-in was resized" in result.plan.changes[0].blocked
+    assert lab.run(lab.operate(OperationKind.RESET, confirm="one").id).state == "succeeded"
+    assert [each.blocked for each in lab.fleet.plan(views.SourceRequest()).changes] == [None]
+    [operation] = lab.apply().operations
+    assert lab.run(operation.id).state == "succeeded"
+
+
+def test_a_raised_generation_takes_a_resized_input_as_it_is(lab):
+    lab.deployed()
+    lab.cluster.there["one-in"] = replace(lab.cluster.there["one-in"], partitions=8)
+    lab.declare(generation=2)
+    [change] = lab.fleet.plan(views.SourceRequest()).changes
+    assert (change.action, change.verdict, change.blocked) == ("reset", "INCOMPATIBLE", None)
+
+
+def test_a_plan_without_its_cluster_says_what_it_does_not_know(lab):
+    lab.deployed()
+
+    def silent(_names):
+        raise TransientError("the cluster does not answer")
+
+    lab.cluster.topics = silent
+    plan = lab.fleet.plan(views.SourceRequest())
+    assert [change.action for change in plan.changes] == ["none"]
+    assert plan.warnings == ("whether inputs on cluster dev were resized is not known: the cluster does not answer",)
 
 
 def test_the_event_log_cannot_be_changed(lab):

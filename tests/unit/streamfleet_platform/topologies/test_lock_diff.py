@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import streamfleet as sf
 from streamfleet_platform.topologies.lock import TopologyLock
 from streamfleet_platform.topologies.lock_diff import diff_locks
+from streamfleet_platform.topologies.partition_changes import counts_made_for, topic_widths
 from streamfleet_platform.topologies.verdicts import Verdict
 
 text, number = sf.serdes.string(), sf.serdes.long()
@@ -289,7 +290,7 @@ def test_another_number_of_input_partitions_moves_keys_of_all_stores_it_reaches(
     diff = resized({"sales": 4}, {"sales": 8})
     (change,) = diff.changes
     assert (change.verdict, change.lost_state) == (Verdict.INCOMPATIBLE, ("totals", "windows"))
-    assert "it had 4 partitions, has 8" in change.reason and "repartition job" in change.reason
+    assert "it had 4 partitions, has 8" in change.reason and "reset the app" in change.reason
 
 
 def test_a_repartition_topic_with_a_number_of_its_own_shields_what_is_behind_it():
@@ -300,6 +301,24 @@ def test_a_repartition_topic_with_a_number_of_its_own_shields_what_is_behind_it(
 def test_another_number_of_input_partitions_is_fine_without_stores():
     stateless = lock(stateless_first=True)
     diff = resized({"audit": 4, "sales": 4}, {"audit": 8, "sales": 4}, stateless, stateless)
+@pytest.mark.parametrize("flags", [{}, {"partitions": 4}, {"extra_source": True}, {"stateless_first": True}])
+@given(data=st.data())
+def test_internal_topics_that_fit_their_inputs_tell_of_no_resize(flags, data):
+    made = lock(**flags)
+    counts = {topic: data.draw(st.integers(1, 6), label=topic) for topic in sorted(made.sources())}
+    assert counts_made_for(made, topic_widths(made, counts), counts) == counts
+
+
+def test_internal_topics_tell_how_many_partitions_their_inputs_had():
+    made = topic_widths(BASE, {"sales": 4})
+    assert counts_made_for(BASE, made, {"sales": 8}) == {"sales": 4}
+    assert counts_made_for(BASE, made, {"sales": 2}) == {"sales": 4}  # deleted, and made anew by somebody
+    two = lock(extra_source=True)
+    made = topic_widths(two, {"sales": 4, "old-sales": 3})
+    assert counts_made_for(two, made, {"sales": 4, "old-sales": 8}) == {"sales": 4, "old-sales": 4}  # or fewer
+    assert counts_made_for(two, made, {"sales": 4, "old-sales": 4}) == {"sales": 4, "old-sales": 4}  # leaves no trace
+
+
     assert (diff.verdict, diff.lost_state) == (Verdict.ROLLING, ())
 
 
