@@ -156,7 +156,10 @@ def _loss(diff: LockDiff) -> str | None:
     if diff.verdict < Verdict.MIGRATE and not diff.lost_state:
         return None
     lost = ", ".join(diff.lost_state) or "its stores"
-    return f"{diff.verdict.name}: the state of {lost} would be lost; bootstrap it, raise the generation, or accept the loss"
+    return (
+        f"{diff.verdict.name}: the state of {lost} would be lost; raise the generation, or accept the loss: "
+        "it is built anew from the inputs then, or by a bootstrap"
+    )
 
 
 def _facts(known: Known, app: DeclaredApp, downstream: frozenset[str]) -> UpgradeFacts:

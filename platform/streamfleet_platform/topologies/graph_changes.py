@@ -141,7 +141,7 @@ def _partition_rule_changed(name: str, old: Node, new: Node, lock: TopologyLock)
         "repartition topic resized",
         name,
         Verdict.INCOMPATIBLE,
-        f"{reason}: keys of {', '.join(stores)} belong to other partitions; run a repartition job, or reset the app",
+        f"{reason}: keys of {', '.join(stores)} belong to other partitions; reset the app, or raise its generation",
         lost_state=tuple(stores),
     )
 

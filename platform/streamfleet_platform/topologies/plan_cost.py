@@ -83,7 +83,7 @@ def plan_cost(diff: LockDiff, facts: UpgradeFacts) -> PlanCost:
 
 
 def _rebuilt_stores(diff: LockDiff) -> set[str]:
-    """Stores that are filled again: from their changelog, from an old one, or from data at rest. A removed one is not."""
+    """Stores that are filled again: from their changelog, from the inputs, or from data at rest. A removed one is not."""
     rebuilt: set[str] = set()
     for change in diff.changes:
         if change.verdict >= Verdict.MIGRATE:

@@ -14,7 +14,7 @@ from streamfleet_platform.topologies.verdicts import Change, Verdict
 
 Store = Mapping[str, Any]
 
-_NEEDS_NEW_STATE = "bring it out as a new generation with a bootstrap, or reset the app"
+_NEEDS_NEW_STATE = "raise the generation, or reset the app; a bootstrap can fill the store from data at rest"
 _FORMAT_FIELDS = {
     "kind": "kind",
     "windowed": "kind",
@@ -72,7 +72,7 @@ def _external_sources(lock: TopologyLock, part: Mapping[str, Any]) -> frozenset[
 def store_changes(old: TopologyLock, new: TopologyLock, renames: Mapping[str, str]) -> Iterator[Change]:
     for name in sorted(old.stores.keys() | new.stores.keys()):
         if name in renames:
-            yield _renamed(name, renames[name], old.stores[name])
+            yield _renamed(name, renames[name])
         elif name in renames.values():
             continue
         elif name not in new.stores:
@@ -104,21 +104,17 @@ def _removed(name: str, store: Store, possible_names: list[str]) -> Change:
         return Change("store removed", name, Verdict.RESTART, reason, lost_state=(name,))
     # What may be a rename weighs as much as one that is certain: else one more change would hide it.
     now = " or ".join(possible_names)
-    reason += f"; if it was renamed to {now}, give a rename map, or bootstrap the new store"
+    reason += f"; if it was renamed to {now}, keep its name, or have the new store built anew"
     return Change("store removed", name, Verdict.MIGRATE, reason, lost_state=(name,))
 
 
-def _renamed(name: str, now: str, store: Store) -> Change:
-    way = (
-        f"give a rename map {name}: {now}, or bootstrap {now} from {store['changelog']}"
-        if store["logged"]
-        else (f"give a rename map {name}: {now}; it has no changelog to bootstrap from")
-    )
+def _renamed(name: str, now: str) -> Change:
     return Change(
         "store renamed",
         f"{name} -> {now}",
         Verdict.MIGRATE,
-        f"its rows and its changelog are found by name, so all of its content is lost unless it is carried over: {way}",
+        f"its rows and its changelog are found by name, so all of its content is lost: keep the name {name} in the code, or have "
+        f"{now} built anew, from the inputs or by a bootstrap from data at rest",
         lost_state=(name,),
     )
 

@@ -19,9 +19,9 @@ class Verdict(enum.IntEnum):
     RESTART = 2
     """Additive, not rolling: stop all workers, start all. Local directories are taken over by store name."""
     MIGRATE = 3
-    """Not rolling, and state is lost unless it is carried over: a rename map, or a bootstrap from the old changelog."""
+    """Not rolling, and nothing carries the state over: it is built anew from the inputs, or by a bootstrap from data at rest."""
     INCOMPATIBLE = 4
-    """The old state cannot be read: a new generation with a bootstrap, or a reset."""
+    """The old state cannot be used: a new generation, or a reset; a bootstrap may fill it."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,5 @@ class LockDiff:
 
     def lines(self) -> list[str]:
         """For people: the verdict, then every change."""
-        lost = (
-            f"; the state of {', '.join(self.lost_state)} is lost unless something is done" if self.lost_state else ""
-        )
+        lost = f"; the state of {', '.join(self.lost_state)} is lost" if self.lost_state else ""
         return [f"{self.verdict.name}{lost}", *map(str, self.changes)]
