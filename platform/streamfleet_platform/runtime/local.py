@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -69,8 +69,8 @@ class LocalSettings:
 
     root: Path
     secret_directory: Path | None = None
-    secret_variables: Sequence[str] = ()
-    """Of the server's environment, that apps may name: `secrets.env` of fleet.yaml."""
+    secret_variables: Callable[[], Collection[str]] = tuple
+    """Of the server's environment, that apps may name: `secrets.env` of fleet.yaml, asked whenever one is read."""
     ports: range = range(21_000, 27_000)
     """For the doors. Below those that the system gives to outgoing connections."""
     restarts: RestartPolicy = field(default_factory=RestartPolicy)

@@ -7,7 +7,7 @@ keeper masks them in the worker's output.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from streamfleet_platform.errors import NotFoundError, PermanentError
@@ -19,21 +19,25 @@ _LONGEST = 64 * 1024
 
 
 class SecretSource:
-    """`allowed` are the environment variables that fleet.yaml lets apps name; `directory` is the runtime's, for files."""
+    """`allowed` are the environment variables that fleet.yaml lets apps name, asked each time; `directory` is the runtime's, for
+    files.
+    """
 
-    def __init__(self, environment: Mapping[str, str], allowed: Collection[str], directory: Path | None) -> None:
+    def __init__(
+        self, environment: Mapping[str, str], allowed: Callable[[], Collection[str]], directory: Path | None
+    ) -> None:
         self._environment = environment
-        self._allowed = frozenset(allowed)
+        self._allowed = allowed
         self._directory = directory
 
     def value(self, name: str, where: SecretReference) -> str:
         return self._variable(name, where.env) if where.env is not None else self._file(name, str(where.file))
 
     def _variable(self, name: str, variable: str) -> str:
-        if variable not in self._allowed:
+        if variable not in self._allowed():
             raise PermanentError(
                 f"secret {name} is in variable {variable}, which apps may not name",
-                hint="add it to secrets.env of fleet.yaml",
+                hint="add it to secrets.env of fleet.yaml, and apply that",
             )
         if variable not in self._environment:
             raise NotFoundError(f"secret {name}: variable {variable} is not set", hint="set it for the server")

@@ -16,13 +16,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import structlog
 import uvicorn
 
 from streamfleet_platform.api.app import create_app
 from streamfleet_platform.api.token_file import TokenFile
 from streamfleet_platform.definitions.source import Source
-from streamfleet_platform.errors import FleetError
 from streamfleet_platform.model.fleet_definition import Cluster as ClusterDefinition
 from streamfleet_platform.operations.catalogue import OPERATIONS
 from streamfleet_platform.operations.cluster import Cluster
@@ -49,9 +47,8 @@ from streamfleet_platform.server.fleet import Fleet
 from streamfleet_platform.server.following import Following
 from streamfleet_platform.server.logs import configure_logs, known_secrets
 from streamfleet_platform.server.loop import Loop
+from streamfleet_platform.server.secret_variables import SecretVariables
 from streamfleet_platform.server.settings import ServerSettings
-
-log = structlog.get_logger(__name__)
 
 STREAMS_END_SECONDS = 2
 """How long calls under way may take to end when the server stops. Streams of events never end by themselves."""
@@ -73,6 +70,14 @@ class Outside:
     cluster_of: Callable[[ClusterDefinition], Cluster]
 
 
+def registry_of(settings: ServerSettings) -> Database:
+    """As this version wants it. Close it."""
+    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    database = Database(settings.registry_url)
+    migrate(database)
+    return database
+
+
 class Server:
     """All parts of one server, not yet serving. Close it."""
 
@@ -86,9 +91,7 @@ class Server:
         holder: str | None = None,
         **planner: Any,
     ) -> None:
-        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.database = Database(settings.registry_url)
-        migrate(self.database)
+        self.database = registry_of(settings)
         leases = Leases(self.database, clock, settings.lease_seconds)
         self.world = World(
             database=self.database,
@@ -136,28 +139,22 @@ class Server:
         self.database.close()
 
 
-def real_outside(settings: ServerSettings, clock: Clock = utc_now) -> Outside:
-    """Processes of this machine, and Kafka."""
-    variables = _secret_variables(settings)
-    configure_logs(known_secrets(os.environ, variables, settings.secrets))
+def real_outside(settings: ServerSettings, database: Database, clock: Clock = utc_now) -> Outside:
+    """Processes of this machine, and Kafka. The registry says which secrets there are."""
+
+    def mask(names: frozenset[str]) -> None:
+        configure_logs(known_secrets(os.environ, names, settings.secrets))
+
+    variables = SecretVariables(database, mask)
+    variables()  # those of before are masked from the first line on
     secret_source = SecretSource(os.environ, variables, settings.secrets)
     runtime = LocalRuntime(
-        LocalSettings(settings.workers, secret_directory=settings.secrets, secret_variables=tuple(variables))
+        LocalSettings(settings.workers, secret_directory=settings.secrets, secret_variables=variables)
     )
     doors = HttpDoors()
     cluster_of = Clusters(secret_source).get
     observer = DoorObserver(doors, clock, ClusterWatch(cluster_of, clock), StateWatch(runtime))
     return Outside(runtime, doors, observer, cluster_of)
-
-
-def _secret_variables(settings: ServerSettings) -> list[str]:
-    """Which variables apps may name, by the fleet.yaml that is there when the server starts."""
-    try:
-        fleet = Source(settings.source, settings.fleet).at(None).load()
-    except FleetError as error:
-        log.warning("definitions cannot be read yet", error=str(error))
-        return []
-    return list(fleet.definition.spec.secrets.env)
 
 
 class Clusters:
@@ -190,7 +187,8 @@ class Clusters:
 def run_server(settings: ServerSettings) -> None:
     """Until a signal. Workers are left as they are."""
     configure_logs()
-    server = Server(settings, real_outside(settings), failpoint=failpoint_of(os.environ))
+    database = registry_of(settings)
+    server = Server(settings, real_outside(settings, database), failpoint=failpoint_of(os.environ))
     app = create_app(server.fleet, TokenFile(settings.token_file), hosts=settings.hosts)
     server.start()
     try:
@@ -204,3 +202,4 @@ def run_server(settings: ServerSettings) -> None:
         )
     finally:
         server.close()
+        database.close()

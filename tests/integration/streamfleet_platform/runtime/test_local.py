@@ -271,7 +271,7 @@ def test_the_environment_is_an_allow_list_and_a_secret_is_in_no_file_and_no_outp
         "PYTHONPATH": "/evil",
         "PYTHONSTARTUP": "/evil.py",
     }
-    settings = replace(settings, secret_directory=tmp_path / "secrets", secret_variables=("REGISTRY_PASSWORD",))
+    settings = replace(settings, secret_directory=tmp_path / "secrets", secret_variables=lambda: ["REGISTRY_PASSWORD"])
     runtime = LocalRuntime(settings, environment=environment)
     wanted = replace(
         spec(),
