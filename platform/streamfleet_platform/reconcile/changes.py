@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 from streamfleet_platform.definitions.fleet import App as DeclaredApp
+from streamfleet_platform.model.app_definition import AppSpec
+from streamfleet_platform.model.fleet_definition import Cluster, FleetSpec
+from streamfleet_platform.operations.work import AppRevision
 from streamfleet_platform.reconcile.input_counts import Resized
-from streamfleet_platform.registry.tables import App, InternalTopic, Revision
+from streamfleet_platform.reconcile.measured import upgrade_facts
+from streamfleet_platform.registry.tables import App, Revision
+from streamfleet_platform.runtime.api import WorkerSpec
+from streamfleet_platform.runtime.specification import worker_spec
 from streamfleet_platform.topologies.build_settings import build_settings
 from streamfleet_platform.topologies.lock import TopologyLock
 from streamfleet_platform.topologies.lock_diff import diff_locks
@@ -19,8 +26,6 @@ from streamfleet_platform.topologies.verdicts import LockDiff, Verdict
 from streamfleet_platform.views import AppChange
 
 Action = Literal["create", "update", "upgrade", "reset", "none", "absent"]
-RESTART_SECONDS = 5.0
-RESTORE_BYTES_PER_SECOND = 50e6
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,8 @@ class Known:
 
     app: App
     revision: Revision
-    topics: tuple[InternalTopic, ...]
+    restart_seconds: float | None = None
+    """As it took last; None: no operation has started a worker that is remembered."""
 
     @cached_property
     def lock(self) -> TopologyLock:
@@ -67,6 +73,7 @@ def change_of(
     lock: TopologyLock,
     known: Known | None,
     downstream: frozenset[str],
+    fleet: FleetSpec,
     *,
     is_same_code: bool,
     resized: Resized | None = None,
@@ -84,7 +91,8 @@ def change_of(
     diff = _diff(known.lock, lock, resized)
     action = _action(app, known, diff, is_same_code=is_same_code)
     moved = _settings_changed(known, app)
-    facts = _facts(known, app, downstream)
+    weight = _weight(known, app, fleet, diff, action, is_same_code=is_same_code)
+    facts = _facts(known, app, fleet, downstream)
     lost = tuple(sorted(lock.stores)) if action == "reset" else diff.lost_state
     refused = _refused(app, known) or (None if action == "reset" else _stuck(diff))
     loss = None if action == "reset" else _loss(diff)
@@ -94,7 +102,7 @@ def change_of(
         action=action,
         verdict=diff.verdict.name,
         changes=(*map(str, diff.changes), *moved),
-        cost=() if diff.verdict is Verdict.UNCHANGED else tuple(plan_cost(diff, facts).lines()),
+        cost=() if weight is Verdict.UNCHANGED else tuple(plan_cost(diff, weight, facts).lines()),
         lost_state=lost,
         topics_created=tuple(f"{application_id}-{topic}" for topic in diff.topics_created),
         topics_orphaned=tuple(f"{application_id}-{topic}" for topic in diff.topics_orphaned),
@@ -162,17 +170,30 @@ def _loss(diff: LockDiff) -> str | None:
     )
 
 
-def _facts(known: Known, app: DeclaredApp, downstream: frozenset[str]) -> UpgradeFacts:
-    seen = known.app.observed
-    rate = float(seen.get("records_per_second") or 0.0)
-    return UpgradeFacts(
-        slots=known.app.slots,
-        tasks=int(seen.get("tasks") or 0),
-        store_bytes=dict(seen.get("store_bytes") or {}),
-        records_per_second=rate,
-        capacity_per_second=float(seen.get("capacity_per_second") or 2 * rate),
-        restart_seconds=RESTART_SECONDS,
-        restore_bytes_per_second=RESTORE_BYTES_PER_SECOND,
+def _weight(
+    known: Known, app: DeclaredApp, fleet: FleetSpec, diff: LockDiff, action: Action, *, is_same_code: bool
+) -> Verdict:
+    """What has to be done to bring it out: whatever a worker sees of a change, it sees by being restarted."""
+    if action == "reset":
+        return Verdict.MIGRATE
+    old = AppRevision.of(known.revision)
+    before, after = (
+        _as_a_worker_sees(app.name, old.spec, old.cluster),
+        _as_a_worker_sees(app.name, app.spec, fleet.clusters[app.spec.cluster]),
+    )
+    return max(diff.verdict, Verdict.UNCHANGED if is_same_code and before == after else Verdict.ROLLING)
+
+
+def _as_a_worker_sees(app: str, spec: AppSpec, cluster: Cluster) -> WorkerSpec:
+    return worker_spec(app, spec, {spec.cluster: cluster}, slot=0, revision="", code=Path())
+
+
+def _facts(known: Known, app: DeclaredApp, fleet: FleetSpec, downstream: frozenset[str]) -> UpgradeFacts:
+    return upgrade_facts(
+        known.app,
+        known.lock,
+        known.restart_seconds,
+        restore_limit=fleet.budgets.restore.bytes_per_second,
         static_members=app.spec.run.config.get("group.protocol") != "streams",
         downstream=downstream,
     )

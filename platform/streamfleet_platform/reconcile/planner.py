@@ -22,6 +22,7 @@ from streamfleet_platform.errors import CompileError, FleetError, InvalidDefinit
 from streamfleet_platform.reconcile.changes import Known, change_of, unchanged
 from streamfleet_platform.reconcile.fleet_state import definition_of
 from streamfleet_platform.reconcile.input_counts import CountingInputs, InputCounts, Resized
+from streamfleet_platform.reconcile.measured import last_restart_seconds
 from streamfleet_platform.registry import apps
 from streamfleet_platform.registry.database import Database
 from streamfleet_platform.registry.tables import App, Revision
@@ -100,7 +101,7 @@ class Planner:
     def known(self, row: App) -> Known:
         with self._database.read() as session:
             revision = apps.get_revision(session, row.name, row.revision)
-            return Known(row, revision, tuple(apps.topics_of(session, row.name)))
+            return Known(row, revision, last_restart_seconds(session, row.name))
 
     def input_counts(self, rows: Sequence[App]) -> InputCounts:
         return self._inputs.look(rows)
@@ -193,7 +194,8 @@ class _Planning:
             cluster_settings=cluster,
         )
         downstream = self._fleet.lineage.downstream_of(app.name)
-        change = change_of(app, lock, known, downstream, is_same_code=is_same_code, resized=resized)
+        spec = self._fleet.definition.spec
+        change = change_of(app, lock, known, downstream, spec, is_same_code=is_same_code, resized=resized)
         return change, revision
 
     def _lock(self, app: DeclaredApp, known: Known | None, settings: Mapping[str, Any]) -> tuple[TopologyLock, str]:

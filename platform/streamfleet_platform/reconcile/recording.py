@@ -192,6 +192,7 @@ class Recorder:
                 for name, t in sorted(seen.topics.items())
             ],
             "store_bytes": dict(seen.store_bytes),
+            "restore_bytes_per_second": _restore_speed(seen, app.observed),
             "probe": None if probe is None else probe.model_dump(mode="json"),
         }
         _note_workers(rows, seen, written)
@@ -289,6 +290,12 @@ class _After:
     operations: Mapping[str, Operation]
     steps: Mapping[str, Step]
     failed: Mapping[str, str]
+
+
+def _restore_speed(seen: AppSeen, former: Mapping[str, Any]) -> float | None:
+    """Of one restoring task; nothing restores most of the time, so what was measured last is kept."""
+    now = None if seen.measures is None else seen.measures.restore_bytes_per_second
+    return former.get("restore_bytes_per_second") if now is None else now
 
 
 def _former(row: ScalingRecord | None, ended: Mapping[str, Ended]) -> Former:

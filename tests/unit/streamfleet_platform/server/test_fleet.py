@@ -19,6 +19,7 @@ from streamfleet_platform.errors import (
 from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.registry import apps
 from streamfleet_platform.registry.lease import Leadership, NotLeaderError
+from streamfleet_platform.scaling.measures import Measures
 
 
 @pytest.fixture
@@ -313,6 +314,38 @@ def test_a_warm_up_is_nobodys_to_promote_while_an_operation_does_so(lab):
     assert [each.intent_id for each in lab.fleet.decisions().probing] == ["p1"]
     lab.operate(OperationKind.SCALE, slots=2)
     assert lab.fleet.decisions().probing == ()
+
+
+def test_a_plan_says_what_it_costs_and_what_of_that_nobody_measured(lab):
+    lab.deployed(min=2)
+    lab.declare(min=2, more="health: {noProgress: 9m}")
+    assert lab.fleet.plan(views.SourceRequest()).changes[0].cost == ()  # no worker sees that
+    lab.declare(min=2, more="run: {config: {commit.interval.ms: 200}}")
+    [settings] = lab.fleet.plan(views.SourceRequest()).changes
+    assert settings.verdict == "UNCHANGED" and any(line.startswith("longest pause of a task") for line in settings.cost)
+    assert not any(
+        "a worker restarts" in line for line in settings.cost
+    )  # its deployment has shown how long that takes
+    lab.declare(min=2, generation=2)
+    [reset] = lab.fleet.plan(views.SourceRequest()).changes
+    assert "state built anew from the inputs: 0 B" in reset.cost
+    assert "not measured, assumed: the inputs hold nothing" in reset.cost
+
+
+def test_how_fast_an_app_restored_is_remembered_while_nothing_restores(lab):
+    lab.deployed()
+    one, speeds = lab.observer._one, iter([8e6, None])
+
+    def measured(app, now):
+        speed = next(speeds)
+        measures = None if speed is None else Measures(now, {}, {}, {0: frozenset()}, restore_bytes_per_second=speed)
+        return replace(one(app, now), measures=measures)
+
+    lab.observer._one = measured
+    for _ in range(2):
+        lab.step()
+        with lab.server.database.read() as session:
+            assert apps.get_app(session, "one").observed["restore_bytes_per_second"] == 8e6
 
 
 def test_a_resized_input_is_told_by_every_plan_and_only_a_reset_helps(lab):
