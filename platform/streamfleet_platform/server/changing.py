@@ -28,6 +28,7 @@ from streamfleet_platform.registry import apps, history, journal
 from streamfleet_platform.registry.database import Database
 from streamfleet_platform.registry.tables import App, Operation
 from streamfleet_platform.server.looking import operation_view
+from streamfleet_platform.server.pruning import Pruning
 from streamfleet_platform.server.resetting import Resetting
 from streamfleet_platform.service import Limits
 
@@ -47,20 +48,24 @@ class Changing:
         revisions: Revisions,
         resetting: Resetting,
         clock: Callable[[], datetime],
+        pruning: Pruning,
         *,
         code: Path,
     ) -> None:
-        """`code` is where revisions' code is exported to."""
+        """`code` is where revisions' code is exported to; `pruning` keeps it small."""
         self._database = database
         self._code = code
         self._planner = planner
         self._revisions = revisions
         self._resetting = resetting
         self._clock = clock
+        self._pruning = pruning
 
     def plan(self, ref: str | None) -> views.PlanView:
         with being_recorded(self._code):
-            return self._planner.plan(ref).view
+            planned = self._planner.plan(ref)
+        self._pruning.after_plan()
+        return planned.view
 
     def apply(
         self, request: views.ApplyRequest, *, actor: str, intent_id: str, limits: Limits | None = None
@@ -88,7 +93,9 @@ class Changing:
                 limits=limits,
                 takes_fleet=takes_fleet,
             )
-            return self._recorded(applying, planned, asked, actor=actor, intent_id=intent_id)
+            result = self._recorded(applying, planned, asked, actor=actor, intent_id=intent_id)
+        self._pruning.after_apply()
+        return result
 
     def _recorded(
         self, applying: Applying, planned: Planned, asked: str, *, actor: str, intent_id: str

@@ -20,6 +20,7 @@ from streamfleet_platform.server.auditing import Auditing
 from streamfleet_platform.server.bootstrapping import Bootstrapping
 from streamfleet_platform.server.changing import Changing
 from streamfleet_platform.server.looking import Looking
+from streamfleet_platform.server.pruning import Pruning
 from streamfleet_platform.server.resetting import Resetting
 from streamfleet_platform.service import Door, Limits
 
@@ -50,7 +51,13 @@ class Fleet:
         self._looking = Looking(world.database, world.revisions)
         self._resetting = Resetting(world.database, world.revisions, world.cluster_of)
         self._changing = Changing(
-            world.database, planner, world.revisions, self._resetting, world.clock, code=world.code
+            world.database,
+            planner,
+            world.revisions,
+            self._resetting,
+            world.clock,
+            Pruning(world.database, world.runtime, world.code),
+            code=world.code,
         )
         self._auditing = Auditing(world.database, world.revisions, world.clock)
         self._bootstrapping = Bootstrapping(
