@@ -49,7 +49,7 @@ class Fleet:
         self._troubles = troubles
         self._links = dict(links or {})
         self._looking = Looking(world.database, world.revisions)
-        self._resetting = Resetting(world.database, world.revisions, world.cluster_of)
+        self._resetting = Resetting(world.database, world.revisions, world.cluster_of, world.clock)
         self._changing = Changing(
             world.database,
             planner,

@@ -1,7 +1,8 @@
 """Previews of resets, and resets that Git asks for. Called by changing.py and fleet.py.
 
 A preview's id says what would be deleted: topics with their ids, slots, generation, revision. It does not change with every record
-that is processed, and does with everything a person would want to be asked about again.
+that is processed, and does with everything a person would want to be asked about again. A person who asks gets committed offsets of
+now; sensors ask every few seconds for as long as a reset waits, and get those of the last minute.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -29,23 +32,46 @@ from streamfleet_platform.registry.tables import App, InternalTopic
 
 log = structlog.get_logger(__name__)
 
+OFFSETS_MAX_AGE = timedelta(minutes=1)
+"""In what is told to sensors."""
+
+
+@dataclass(frozen=True)
+class _Offsets:
+    """Records behind what an app has committed, by topic; none where the cluster did not say."""
+
+    generation: int
+    revision: str
+    at: datetime
+    records: dict[str, int]
+
+    def are_of(self, app: App) -> bool:
+        return (self.generation, self.revision) == (app.generation, app.revision)
+
 
 class Resetting:
     def __init__(
-        self, database: Database, revisions: Revisions, cluster_of: Callable[[ClusterDefinition], Cluster]
+        self,
+        database: Database,
+        revisions: Revisions,
+        cluster_of: Callable[[ClusterDefinition], Cluster],
+        clock: Callable[[], datetime],
     ) -> None:
         self._database = database
         self._revisions = revisions
         self._cluster_of = cluster_of
+        self._clock = clock
+        self._offsets: dict[str, _Offsets] = {}
+        """By app: as they were asked for last."""
 
-    def preview(self, name: str) -> views.ResetPreview:
+    def preview(self, name: str, *, offsets_max_age: timedelta = timedelta(0)) -> views.ResetPreview:
         with self._database.read() as session:
             app = apps.get_app(session, name)
             topics = list(apps.topics_of(session, name))
             slots = len(apps.workers_of(session, name))
             flows = apps.fleet_state(session).flows
         revision = self._revisions.get(name, app.revision)
-        offsets = self._offsets(app)
+        offsets = self._committed(app, offsets_max_age)
         downstream = tuple(sorted(_reached(name, flows)))
         stores = tuple(sorted(revision.lock.stores))
         lines = [
@@ -66,13 +92,18 @@ class Resetting:
             lines=tuple(lines),
         )
 
-    def _offsets(self, app: App) -> dict[str, int]:
+    def _committed(self, app: App, max_age: timedelta) -> dict[str, int]:
+        known, now = self._offsets.get(app.name), self._clock()
+        if known is not None and known.are_of(app) and now - known.at < max_age:
+            return known.records
         revision = self._revisions.get(app.name, app.revision)
+        records: dict[str, int] = {}
         try:
-            return self._cluster_of(revision.cluster).committed(app.application_id, external_topics(revision))
+            records = self._cluster_of(revision.cluster).committed(app.application_id, external_topics(revision))
         except FleetError as error:  # a preview without numbers is better than none
             log.warning("committed offsets are not known", app=app.name, error=str(error))
-            return {}
+        self._offsets[app.name] = _Offsets(app.generation, app.revision, now, records)
+        return records
 
     def checked(
         self, session: Session, app: App, params: dict[str, Any], intent_id: str
@@ -122,7 +153,7 @@ class Resetting:
                         reason=operation.reason,
                         created_at=operation.created_at,
                     ),
-                    preview=self.preview(row.name),
+                    preview=self.preview(row.name, offsets_max_age=OFFSETS_MAX_AGE),
                 )
             )
         return found

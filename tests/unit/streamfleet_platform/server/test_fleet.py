@@ -205,6 +205,24 @@ def test_a_raised_generation_waits_for_a_person_unless_the_definition_allows_it(
     assert lab.fleet.app("one").generation == 2 and lab.fleet.decisions().resets == ()
 
 
+def test_sensors_that_ask_all_the_time_do_not_ask_the_cluster_all_the_time(lab):
+    lab.deployed()
+    lab.declare(generation=2)
+    lab.apply()
+    committed, asked = lab.cluster.committed, []
+    lab.cluster.committed = lambda group, topics: asked.append(group) or committed(group, topics)
+    told = [lab.fleet.decisions().resets[0].preview for _ in range(5)]
+    assert asked == ["one"] and told[0].offsets == {"one-in": 10} and told.count(told[0]) == 5
+    lab.cluster.put("one-in", 5)
+    assert (
+        lab.fleet.reset_preview("one").offsets == {"one-in": 15} and len(asked) == 2
+    )  # a person is told what holds now
+    assert lab.fleet.decisions().resets[0].preview.offsets == {"one-in": 15} and len(asked) == 2
+    lab.clock.advance(61)
+    lab.fleet.decisions()
+    assert len(asked) == 3
+
+
 def test_a_generation_that_git_takes_back_withdraws_its_reset(lab):
     lab.deployed()
     lab.declare(generation=2)
