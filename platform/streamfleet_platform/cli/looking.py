@@ -81,17 +81,19 @@ def describe(
     server: Server = None,
     token_file: TokenOption = None,
     as_json: Json = False,
-    where: Annotated[bool, typer.Option("--where", help="Every setting, and which file and line gave it.")] = False,
+    provenance: Annotated[
+        bool, typer.Option("--provenance", help="Every setting, and which file and line gave it.")
+    ] = False,
 ) -> None:
     """Show all about an app: workers, where its tasks run, topics, stores, scaling, what happened last.
 
     Example: streamfleet describe orders
 
-    Example: streamfleet describe orders --where
+    Example: streamfleet describe orders --provenance
     """
     with connected(server, token_file) as client:
-        if where:
-            _print_where(client, app, as_json=as_json)
+        if provenance:
+            _print_provenance(client, app, as_json=as_json)
             return
         detail = client.app(app)
         if as_json:
@@ -101,7 +103,7 @@ def describe(
         _print_history(client, app)
 
 
-def _print_where(client: FleetClient, app: str, *, as_json: bool) -> None:
+def _print_provenance(client: FleetClient, app: str, *, as_json: bool) -> None:
     values = client.provenance(app)
     if as_json:
         pages.print_json([{"path": path, "value": value, "place": place} for path, value, place in values])

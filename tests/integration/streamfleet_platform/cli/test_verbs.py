@@ -72,7 +72,7 @@ def test_diff_describe_logs_doctor_probe_stop_and_start(fleet, tmp_path):
         assert words in told, told
     detail = terminal.json("describe", name)
     assert {task["id"] for task in detail["placement"]} == {"0_0", "0_1", "1_0", "1_1"}
-    where = {row["path"]: row for row in terminal.json("describe", name, "--where")}
+    where = {row["path"]: row for row in terminal.json("describe", name, "--provenance")}
     assert where["spec.scale.max"]["place"].startswith(f"apps/{name}.yaml:")
     assert where["spec.run.config.commit.interval.ms"]["place"].startswith("fleet.yaml:")
     assert "running" in terminal.run("logs", name, "--slot", 0, "-n", 200)

@@ -44,8 +44,8 @@ def test_describe_shows_workers_tasks_topics_and_stores(call):
     for word in ("orders-app", "0_0", "standby", "timestamped_window", "c-changelog"):
         assert word in out
     assert json.loads(call("describe", "orders", "--json").stdout)["name"] == "orders"
-    assert "apps/orders.yaml:12" in call("describe", "orders", "--where").stdout
-    assert json.loads(call("describe", "orders", "--where", "--json").stdout)[0]["place"] == "apps/orders.yaml:12"
+    assert "apps/orders.yaml:12" in call("describe", "orders", "--provenance").stdout
+    assert json.loads(call("describe", "orders", "--provenance", "--json").stdout)[0]["place"] == "apps/orders.yaml:12"
 
 
 def test_logs_name_the_slot_when_there_are_several(call):
