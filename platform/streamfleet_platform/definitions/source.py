@@ -2,8 +2,8 @@
 
     Source(path, fleet="fleet").at(ref)   a state of it: definitions to load, code to export
 
-Code is what fleet.yaml includes, without the definitions themselves: editing a definition changes no code, and the code's id says
-whether an app has to be compiled again.
+Code is what fleet.yaml includes, without the definitions themselves: editing a definition changes no code. What of it is one app's,
+and whether that app has to be compiled again, is said by app_code.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from streamfleet_platform.definitions.app_code import AppCode, CodeTree, KnownImports
 from streamfleet_platform.definitions.code_export import export_files
 from streamfleet_platform.definitions.fleet import Fleet
 from streamfleet_platform.definitions.git_tree import GitTree
@@ -98,15 +99,12 @@ class SourceState:
             inner.startswith(f"{APPS_DIRECTORY}/") and inner.endswith((".yaml", ".yml", ".lock.json"))
         )
 
-    def code_id(self, files: list[TreeFile]) -> str:
-        """The same files give the same id, whatever commit they are in."""
-        digest = hashlib.sha256()
-        prints = self._code.fingerprints([file.path for file in files])
-        for file, print_ in zip(files, prints, strict=True):
-            path = os.fsencode(file.path)
-            digest.update(b"%d %d %d\n" % (len(path), len(print_), file.is_executable))
-            digest.update(path + print_)
-        return f"sha256-{digest.hexdigest()}"
+    def code_tree(self, include: tuple[str, ...], known: KnownImports) -> CodeTree:
+        """`known` is what was read before, of the same or another state."""
+        files = self.code_files(include)
+        paths = [file.path for file in files]
+        prints = dict(zip(paths, self._code.fingerprints(paths), strict=True))
+        return CodeTree(files, prints, self._code.read, known)
 
     def revision_id(self, code_id: str) -> str:
         """The commit, or the hash of code and definitions."""
@@ -118,8 +116,8 @@ class SourceState:
             digest.update(os.fsencode(path) + b"\0" + print_)
         return f"sha256-{digest.hexdigest()}"
 
-    def export(self, files: list[TreeFile], code_id: str, into: Path) -> Path:
-        return export_files(self._code, files, into, code_id)
+    def export(self, code: AppCode, into: Path) -> Path:
+        return export_files(self._code, list(code.files), into, code.id)
 
 
 def _is_included(path: str, include: tuple[str, ...]) -> bool:

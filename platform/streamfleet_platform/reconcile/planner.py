@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from streamfleet_platform.definitions.app_code import AppCode, CodeTree, KnownImports
 from streamfleet_platform.definitions.fleet import App as DeclaredApp
 from streamfleet_platform.definitions.fleet import Fleet
 from streamfleet_platform.definitions.source import Source, SourceState
@@ -73,6 +74,7 @@ class Planner:
         self._inputs = inputs
         self._compile = compile_app
         self._compiled: dict[tuple[str, str, str], Compiled] = {}
+        self._imports: KnownImports = {}
 
     def plan(self, ref: str | None, *, only: frozenset[str] | None = None) -> Planned:
         """`only` these apps are looked at closely; the definitions are loaded, and have to be right, as a whole."""
@@ -81,7 +83,16 @@ class Planner:
             fleet = state.load()
         except InvalidDefinitionError as error:
             return Planned(PlanView(revision="", changes=(), problems=tuple(map(str, error.problems))))
-        return _Planning(self, state, fleet, self._sketches()).planned(only)
+        planning = _Planning(self, state, fleet, self._sketches())
+        planned = planning.planned(only)
+        self._remember(planning)
+        return planned
+
+    def _remember(self, planning: _Planning) -> None:
+        """What the next plan may use again: of this state, and nothing of those before."""
+        self._imports = planning.tree.imports
+        codes = planning.tree.ids
+        self._compiled = {key: value for key, value in list(self._compiled.items()) if key[0] in codes}
 
     def _followed(self) -> str | None:
         """The head of the branch that is followed, which is what the fleet is to be; None: the directory as it is."""
@@ -106,12 +117,10 @@ class Planner:
     def input_counts(self, rows: Sequence[App]) -> InputCounts:
         return self._inputs.look(rows)
 
-    def compiled(
-        self, state: SourceState, files: Any, code_id: str, app: DeclaredApp, settings: Mapping[str, Any]
-    ) -> Compiled:
+    def compiled(self, state: SourceState, code: AppCode, app: DeclaredApp, settings: Mapping[str, Any]) -> Compiled:
         built_with = json.dumps([settings, app.spec.topology.require_names], sort_keys=True)
-        key = (code_id, app.spec.code.entrypoint, built_with)
-        directory = self.exported(state, files, code_id)  # each time: an app that was retired has taken its code along
+        key = (code.id, app.spec.code.entrypoint, built_with)
+        directory = self.exported(state, code)  # each time: what no revision names is deleted
         if key not in self._compiled:
             self._compiled[key] = self._compile(
                 directory,
@@ -121,9 +130,12 @@ class Planner:
             )
         return self._compiled[key]
 
-    def exported(self, state: SourceState, files: Any, code_id: str) -> Path:
+    def code_tree(self, state: SourceState, include: tuple[str, ...]) -> CodeTree:
+        return state.code_tree(include, self._imports)
+
+    def exported(self, state: SourceState, code: AppCode) -> Path:
         """Nothing is done where it is there."""
-        return state.export(files, code_id, self._code)
+        return state.export(code, self._code)
 
     def new_revision(self, **values: Any) -> Revision:
         return Revision(created_at=self._clock(), **values)
@@ -135,16 +147,11 @@ class _Planning:
         self._state = state
         self._fleet = fleet
         self._known = known
-        self._files = state.code_files(fleet.definition.spec.code.include)
-        self._code_id = state.code_id(self._files)
-        self._revision_id = state.revision_id(self._code_id)
+        self.tree = planner.code_tree(state, fleet.definition.spec.code.include)
+        self._revision_id = state.revision_id(self.tree.id)
         self._lock_files = state.lock_files()
 
     def planned(self, only: frozenset[str] | None) -> Planned:
-        if any(known.code_id == self._code_id for known in self._known.values()):
-            self._planner.exported(
-                self._state, self._files, self._code_id
-            )  # it may have been lost, and apps run from it
         changes: list[AppChange] = []
         revisions: dict[str, Revision] = {}
         chosen = [each.app for each in self._known.values() if only is None or each.app.name in only]
@@ -171,12 +178,16 @@ class _Planning:
         definition = plain(app.document)
         cluster = self._fleet.definition.spec.clusters[app.spec.cluster].model_dump(by_alias=True, mode="json")
         hash_ = hashlib.sha256(json.dumps([definition, cluster], sort_keys=True).encode()).hexdigest()
-        is_same_code = sketch is not None and sketch.code_id == self._code_id
+        settings = {**cluster["config"], **app.spec.run.config}
+        code = self.tree.of(app.spec.code.entrypoint, settings.values())
+        is_same_code = sketch is not None and sketch.code_id == code.id
+        if is_same_code:
+            self._planner.exported(self._state, code)  # it may have been lost, and the app runs from it
         if sketch is not None and is_same_code and sketch.definition_hash == hash_:
             return unchanged(app, None if resized is None else self._planner.known(sketch.app), resized), None
         known = None if sketch is None else self._planner.known(sketch.app)
         try:
-            lock, picture = self._lock(app, known, build_settings(app.spec.run.config, cluster["config"]))
+            lock, picture = self._lock(app, code, known, build_settings(app.spec.run.config, cluster["config"]))
         except FleetError as error:
             return _refused(app, known, str(error)), None
         if problems := declaration_problems(app, self._fleet.apps, lock):
@@ -184,7 +195,7 @@ class _Planning:
         revision = self._planner.new_revision(
             app=app.name,
             id=self._revision_id,
-            code_id=self._code_id,
+            code_id=code.id,
             definition_hash=hash_,
             topology_hash=lock.hash,
             definition=definition,
@@ -198,12 +209,14 @@ class _Planning:
         change = change_of(app, lock, known, downstream, spec, is_same_code=is_same_code, resized=resized)
         return change, revision
 
-    def _lock(self, app: DeclaredApp, known: Known | None, settings: Mapping[str, Any]) -> tuple[TopologyLock, str]:
+    def _lock(
+        self, app: DeclaredApp, code: AppCode, known: Known | None, settings: Mapping[str, Any]
+    ) -> tuple[TopologyLock, str]:
         """What the code gives, with its picture; without compiling where that is known."""
-        if known is not None and known.has_same_code(self._code_id, app, settings):
+        if known is not None and known.has_same_code(code.id, app, settings):
             lock, picture = known.lock, known.revision.picture
         else:
-            compiled = self._planner.compiled(self._state, self._files, self._code_id, app, settings)
+            compiled = self._planner.compiled(self._state, code, app, settings)
             lock, picture = compiled.lock, compiled.svg
         self._check_lock_file(app, lock)
         return lock, picture

@@ -127,6 +127,28 @@ def test_only_apps_whose_code_changed_are_compiled(lab):
         assert lab.compiled == ["code:topology"], more
 
 
+def test_code_of_another_app_restarts_nobody(lab):
+    lab.names = {"other": "two"}
+    lab.declare("two", entry="other")
+    declared = (lab.source / "apps" / "two.yaml").read_text().replace("code:other", "another:other")
+    (lab.source / "apps" / "two.yaml").write_text(declared)
+    (lab.source / "another.py").write_text("from shared import x\n")
+    (lab.source / "shared.py").write_text("x = 1\n")
+    lab.declare()
+    lab.start()
+    for operation in lab.apply().operations:
+        assert lab.run(operation.id).state == "succeeded"
+    before = lab.pids()
+    (lab.source / "new.py").write_text("nobody imports this\n")
+    assert {change.action for change in lab.fleet.plan(views.SourceRequest()).changes} == {"none"}
+    lab.compiled.clear()
+    (lab.source / "shared.py").write_text("x = 2\n")
+    [operation] = lab.apply().operations
+    assert (operation.app, lab.compiled) == ("two", ["another:other"])
+    assert lab.run(operation.id).state == "succeeded" and lab.pids() == before
+    assert {path.name for path in lab.runtime.specs["two", 0].code.iterdir()} == {"another.py", "shared.py"}
+
+
 def test_settings_that_no_worker_sees_restart_nobody(lab):
     lab.deployed()
     pids = lab.pids()
