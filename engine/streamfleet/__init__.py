@@ -5,7 +5,7 @@ the level below             Topology, Processor, Record, contexts, handlers, ext
 bytes and values            serdes                                                           (serdes/)
 reading state from outside  KeyQuery, RangeQuery, ..., StateQueryRequest, QueryResult        (query/)
 settings and errors         StreamsConfig, StreamsError and its tree                         (config.py, errors.py)
-for tools                   check_setting, is_secret (worker/), assignment: who would run which task
+for tools                   check_setting, is_secret (worker/), streams_group_members (kafka/), assignment: who would run which task
 who runs which task         streamfleet.assignment: assign, Snapshot, TaskAssignor           (assignment/)
 trying it without a broker  streamfleet.testing.TopologyTestDriver                           (testing/)
 """
@@ -127,6 +127,7 @@ from streamfleet.topology.topology import Topology
 
 if TYPE_CHECKING:
     from streamfleet import assignment
+    from streamfleet.kafka.group_admin import streams_group_members
     from streamfleet.kafka_streams import ClientState, KafkaStreams, UncaughtResponse
     from streamfleet.query.hosts import KeyQueryMetadata
     from streamfleet.query.lags import LagInfo
@@ -272,6 +273,7 @@ __all__ = [
     "dead_letter",
     "is_secret",
     "serdes",
+    "streams_group_members",
 ]
 
 
@@ -282,6 +284,7 @@ _LATER = {
     "assignment": "streamfleet.assignment",
     "check_setting": "streamfleet.worker.config_file",
     "is_secret": "streamfleet.worker.secrets",
+    "streams_group_members": "streamfleet.kafka.group_admin",
     "KeyQueryMetadata": "streamfleet.query.hosts",
     "LagInfo": "streamfleet.query.lags",
     "Position": "streamfleet.query.position",

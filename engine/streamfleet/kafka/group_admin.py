@@ -1,4 +1,5 @@
-"""A consumer group seen from outside it: who is in it, deleting it, its offsets. Used by the reset command.
+"""A group seen from outside it: who is in it, deleting it, its offsets. Used by the reset command; the platform asks for streams
+groups, which no admin client sees.
 
 A running app never comes here: its members read and write the group's offsets themselves (group_client.py).
 """
@@ -51,6 +52,29 @@ class GroupMembers(msgspec.Struct, frozen=True):
     """As client id at host."""
 
 
+def streams_group_members(
+    settings: Mapping[str, Any], group: str, timeout_ms: int = STREAMS_GROUP_TIMEOUT_MS
+) -> GroupMembers | None:
+    """Of a group whose broker plans the tasks; None: there is no such group. StreamsError: the coordinator did not say."""
+    clock = MonotonicClock()
+    line = CoordinatorLine(TcpConnector(settings, clock, not_needed=()), clock, group)
+    try:
+        answer = line.ask(describe(group), clock.now_ms() + timeout_ms)
+    except UnsupportedBrokerError:
+        return None  # a broker without streams groups has none
+    finally:
+        line.close()
+    if answer.code is ErrorCode.GROUP_ID_NOT_FOUND:
+        return None
+    if answer.code is not ErrorCode.NONE:
+        raise GroupFatalError(
+            f"group {group} cannot be described ({answer.code.name}: {answer.message})",
+            hint="grant READ on the group with the application id",
+        )
+    names = tuple(sorted(f"{member.client_id} at {member.host.lstrip('/')}" for member in answer.members))
+    return GroupMembers(not names, answer.state.lower(), names)
+
+
 class KafkaGroupAdmin:
     def __init__(self, settings: Mapping[str, Any], patience: BrokerPatience | None = None) -> None:
         self._settings = settings
@@ -70,26 +94,7 @@ class KafkaGroupAdmin:
         except _NoSuchGroup:
             found = nobody
         # The admin client takes a streams group with members for one that is not there.
-        return self._streams_group(group) or found if found == nobody else found
-
-    def _streams_group(self, group: str) -> GroupMembers | None:
-        clock = MonotonicClock()
-        line = CoordinatorLine(TcpConnector(self._settings, clock, not_needed=()), clock, group)
-        try:
-            answer = line.ask(describe(group), clock.now_ms() + STREAMS_GROUP_TIMEOUT_MS)
-        except UnsupportedBrokerError:
-            return None  # a broker without streams groups has none
-        finally:
-            line.close()
-        if answer.code is ErrorCode.GROUP_ID_NOT_FOUND:
-            return None
-        if answer.code is not ErrorCode.NONE:
-            raise GroupFatalError(
-                f"group {group} cannot be described ({answer.code.name}: {answer.message})",
-                hint="grant READ on the group with the application id",
-            )
-        names = tuple(sorted(f"{member.client_id} at {member.host.lstrip('/')}" for member in answer.members))
-        return GroupMembers(not names, answer.state.lower(), names)
+        return streams_group_members(self._settings, group) or found if found == nobody else found
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Those that have an offset. By our own client: librdkafka's ends the process when the coordinator is not ready."""

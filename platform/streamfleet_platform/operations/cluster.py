@@ -65,10 +65,12 @@ class Cluster(Protocol):
         """By topic and partition, of those that are there."""
         ...
 
-    def group(self, group: str) -> GroupFacts: ...
+    def group(self, group: str) -> GroupFacts:
+        """Of every protocol."""
+        ...
 
     def groups(self, groups: Iterable[str]) -> dict[str, GroupFacts]:
-        """Many at once."""
+        """Many at once; a streams group may look as if it were not there."""
         ...
 
     def delete_group(self, group: str) -> None:

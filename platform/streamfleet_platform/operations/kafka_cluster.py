@@ -25,6 +25,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
+import streamfleet
 from streamfleet_platform.errors import ConflictError, FleetError, InvalidRequestError, TransientError
 from streamfleet_platform.operations.cluster import GroupFacts, StartAt, TopicFacts, TopicWanted
 
@@ -45,6 +46,7 @@ _REFUSED = (
 _SILENT = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)  # noqa: SLF001  (librdkafka's own)
 _REST_SECONDS = 5.0
 _GONE = (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
+_NOBODY = GroupFacts(is_empty=True, state="dead")
 _SPECS: Mapping[StartAt, Any] = {"earliest": OffsetSpec.earliest(), "latest": OffsetSpec.latest()}  # type: ignore[no-untyped-call]
 
 
@@ -152,7 +154,17 @@ class KafkaCluster:
         return found
 
     def group(self, group: str) -> GroupFacts:
-        return self.groups([group])[group]
+        """Before something is done that members may not see: the admin client takes a streams group for one that is not there."""
+        found = self.groups([group])[group]
+        return self._streams_group(group) or found if found == _NOBODY else found
+
+    @_asking
+    def _streams_group(self, group: str) -> GroupFacts | None:
+        try:
+            found = streamfleet.streams_group_members(self._settings, group, int(_SECONDS * 1000))
+        except streamfleet.StreamsError as error:
+            raise TransientError(f"describing group {group}: {error.fact}", hint=error.hint) from error
+        return None if found is None else GroupFacts(found.is_empty, found.state, found.members)
 
     @_asking
     def groups(self, groups: Iterable[str]) -> dict[str, GroupFacts]:
@@ -219,7 +231,7 @@ class KafkaCluster:
 def _group_facts(group: str, future: Future[Any]) -> GroupFacts:
     found = _result(f"describing group {group}", future, absent=(KafkaError.GROUP_ID_NOT_FOUND,))
     if found is None:
-        return GroupFacts(is_empty=True, state="dead")
+        return _NOBODY
     names = tuple(sorted(f"{member.client_id} at {member.host.lstrip('/')}" for member in found.members))
     instances = tuple(sorted(member.group_instance_id for member in found.members if member.group_instance_id))
     return GroupFacts(found.state in _GONE, found.state.name.lower(), names, instances)
