@@ -37,7 +37,7 @@ class Measuring:
         self._known: dict[str, _Known] = {}
 
     def look(
-        self, app: str, look: Look, lock: TopologyLock, application_id: str, acceptable_lag: int = 10_000
+        self, app: str, look: Look, lock: TopologyLock, application_id: str, acceptable_lag: int
     ) -> Measures | None:
         """None: not yet, or not any more; nothing should be decided."""
         former = self._known.get(app)

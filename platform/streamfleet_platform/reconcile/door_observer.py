@@ -13,11 +13,13 @@ from typing import Any
 
 import structlog
 
+import streamfleet
 from streamfleet_platform.errors import TransientError
 from streamfleet_platform.observe.looks import Look
 from streamfleet_platform.observe.measuring import Measuring
 from streamfleet_platform.observe.restoring import RestoreRates, bytes_per_second
 from streamfleet_platform.operations.seen import AppSeen, InputSeen, Place, TopicSeen, WorkerSeen
+from streamfleet_platform.operations.work import AppRevision
 from streamfleet_platform.reconcile.cluster_watch import (
     ClusterSight,
     ClusterWatch,
@@ -84,11 +86,12 @@ class DoorObserver:
         now: datetime,
     ) -> AppSeen:
         told = {w.slot: status for w in app.workers if (status := statuses.get((w.app, w.slot))) is not None}
-        placement = tuple(task for slot, status in told.items() for task in tasks_of(slot, status))
+        near = near_enough(app.revision)
+        placement = tuple(task for slot, status in told.items() for task in tasks_of(slot, status, near))
         lags = [task.lag_records for task in placement if task.role == "active"]
         topics = {} if sight is None else topics_seen(app, sight)
         stores, largest = store_sizes(app.revision.lock, sizes)
-        measures = self._measures(app, told, sizes, now)
+        measures = self._measures(app, told, sizes, near, now)
         restored = self._restored(app, told, sum(stores.values()), topics)  # also while nothing else can be measured
         if measures is not None:
             measures = replace(measures, restore_bytes_per_second=restored)
@@ -110,7 +113,7 @@ class DoorObserver:
         )
 
     def _measures(
-        self, app: AppToSee, statuses: Mapping[int, dict[str, Any]], sizes: SlotSizes, now: datetime
+        self, app: AppToSee, statuses: Mapping[int, dict[str, Any]], sizes: SlotSizes, near: int, now: datetime
     ) -> Measures | None:
         look = Look(
             now,
@@ -119,7 +122,7 @@ class DoorObserver:
             {slot: sum(tasks.values()) for slot, tasks in sizes.items()},
         )
         try:
-            return self._measuring.look(app.app.name, look, app.revision.lock, app.app.application_id)
+            return self._measuring.look(app.app.name, look, app.revision.lock, app.app.application_id, near)
         except (KeyError, ValueError) as error:  # a worker of another version tells other things
             log.warning("app cannot be measured", app=app.app.name, error=repr(error))
             return None
@@ -188,7 +191,14 @@ def _inputs(told: Mapping[int, Mapping[str, Any]]) -> Iterator[tuple[Place, Mapp
                 yield from (((seen["topic"], int(seen["partition"])), seen) for seen in task["inputs"])
 
 
-def tasks_of(slot: int, status: Mapping[str, Any]) -> list[TaskView]:
+def near_enough(revision: AppRevision) -> int:
+    """How many records a copy may lack and still take its task over, as the app's workers count it."""
+    settings = {**revision.cluster.config, **revision.spec.run.config}
+    return int(settings.get("acceptable.recovery.lag", streamfleet.StreamsConfig.acceptable_recovery_lag))
+
+
+def tasks_of(slot: int, status: Mapping[str, Any], near: int) -> list[TaskView]:
+    """A copy that is within `near` has caught up: where records keep coming it is never nearer than that for long."""
     found = []
     for thread in status["threads"]:
         for task in thread["tasks"]:
@@ -207,8 +217,8 @@ def tasks_of(slot: int, status: Mapping[str, Any]) -> list[TaskView]:
                 )
             )
         for copy in thread["standbys"]:
-            state = "caught_up" if copy["lag_records"] == 0 else "catching_up"
             lag, eta = copy["lag_records"], copy["eta_seconds"]
+            state = "caught_up" if lag is not None and lag <= near else "catching_up"
             found.append(_view(copy["id"], slot, role=copy["kind"], state=state, lag_records=lag, eta_seconds=eta))
     return found
 

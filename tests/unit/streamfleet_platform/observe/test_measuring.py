@@ -18,6 +18,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 JOIN = next(part["id"] for part in LOCK.sub_topologies if "customers" in part["stores"])
 COUNT = next(part["id"] for part in LOCK.sub_topologies if "revenue" in part["stores"])
 REKEY = next(part["id"] for part in LOCK.sub_topologies if not part["stores"])
+NEAR = 10_000
 INPUTS = {
     REKEY: ["orders"],
     JOIN: ["customers", "shop-with-customer-repartition"],
@@ -90,8 +91,8 @@ def test_rates_costs_ratios_and_shares_are_differences_of_two_looks():
 
 def test_what_was_measured_can_be_decided_on():
     measuring = Measuring()
-    assert measuring.look("shop", look(0, 1000), LOCK, "shop") is None
-    found = measuring.look("shop", look(120, 2000), LOCK, "shop")
+    assert measuring.look("shop", look(0, 1000), LOCK, "shop", NEAR) is None
+    found = measuring.look("shop", look(120, 2000), LOCK, "shop", NEAR)
     assert found.stable_since == NOW
     decision = decide(found, Bounds(Scale(min=1, max=4)), [], NOW + timedelta(seconds=120))
     assert decision.cause.value != "blind" and decision.reason
@@ -137,15 +138,15 @@ def test_counters_of_a_restarted_worker_are_not_subtracted():
 
 def test_a_warm_up_or_a_restore_ends_what_counts_as_stable():
     measuring = Measuring()
-    measuring.look("shop", look(0, 1), LOCK, "shop")
+    measuring.look("shop", look(0, 1), LOCK, "shop", NEAR)
     warm = {0: [{"id": f"{JOIN}_1", "kind": "warmup", "lag_records": 5}]}
-    assert measuring.look("shop", look(10, 2, standbys=warm), LOCK, "shop").stable_since is None
-    assert measuring.look("shop", look(20, 3), LOCK, "shop").stable_since == NOW + timedelta(seconds=20)
+    assert measuring.look("shop", look(10, 2, standbys=warm), LOCK, "shop", NEAR).stable_since is None
+    assert measuring.look("shop", look(20, 3), LOCK, "shop", NEAR).stable_since == NOW + timedelta(seconds=20)
 
 
 def test_looks_that_follow_at_once_keep_the_older_one():
     measuring = Measuring()
-    measuring.look("shop", look(0, 0), LOCK, "shop")
-    assert measuring.look("shop", look(1, 500), LOCK, "shop") is None
-    found = measuring.look("shop", look(10, 1000), LOCK, "shop")
+    measuring.look("shop", look(0, 0), LOCK, "shop", NEAR)
+    assert measuring.look("shop", look(1, 500), LOCK, "shop", NEAR) is None
+    found = measuring.look("shop", look(10, 1000), LOCK, "shop", NEAR)
     assert found.tasks[sf.assignment.TaskKey(content(REKEY), 0)].records_per_second == 100
