@@ -497,6 +497,7 @@ class FleetView(View):
     by_phase: dict[str, int]
     workers: int
     lag_records: int
+    """Of the apps whose lag is known."""
     problems: tuple[str, ...] = ()
     """Of the server itself; of newer definitions that are invalid: the last valid ones stay in force."""
     links: dict[str, str] = {}

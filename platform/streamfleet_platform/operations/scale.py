@@ -64,9 +64,8 @@ def warm_up(work: Work) -> Outcome:
     lacking, warming = what_lacks(work), work.seen.warming
     if lacking is None and not warming:
         return Done("all tasks are where they should be")
-    left = sum(task.lag_records or 0 for task in warming)
     ready = [task.id for task in warming if task.state == "caught_up"]
-    told = lacking or f"{len(warming)} warm-ups, {left} records to go"
+    told = lacking or f"{len(warming)} warm-ups, {_to_go([task.lag_records for task in warming])}"
     memory = _with_progress(work, told, is_short=lacking is not None and not work.seen.restoring)
     if lacking is None and ready and _may_probe(work):
         probe(work)
@@ -88,14 +87,20 @@ def _with_progress(work: Work, lacking: str, *, is_short: bool) -> dict[str, Any
     return memory
 
 
-def _left(work: Work, *, is_short: bool) -> tuple[int, int, int]:
-    """How far it is from the end; smaller is closer: slots that are not up, tasks that do not run yet, their records."""
+def _left(work: Work, *, is_short: bool) -> tuple[int, ...]:
+    """How far it is from the end; smaller is closer: slots that are not up, tasks that do not run yet, those of them that do not
+    know yet what they lack, the records that the others lack.
+    """
     seen = work.seen
     down = work.app.slots - sum(worker.is_up for worker in seen.workers.values())
-    records = sum(task.restore_remaining or 0 for task in seen.restoring) + sum(
-        t.lag_records or 0 for t in seen.warming
-    )
-    return max(down, int(is_short)), len(seen.restoring) + len(seen.warming), records
+    lacking = [task.restore_remaining for task in seen.restoring] + [task.lag_records for task in seen.warming]
+    known = [records for records in lacking if records is not None]
+    return max(down, int(is_short)), len(lacking), len(lacking) - len(known), sum(known)
+
+
+def _to_go(lags: Sequence[int | None]) -> str:
+    known, unknown = sum(lag or 0 for lag in lags), lags.count(None)
+    return f"{known} records to go" + (f", and those of {unknown} are not known yet" if unknown else "")
 
 
 def _may_probe(work: Work) -> bool:

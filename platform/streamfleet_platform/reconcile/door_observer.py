@@ -100,7 +100,7 @@ class DoorObserver:
             at=now,
             workers={w.slot: worker_of(w, told.get(w.slot), busy.get(w.slot)) for w in app.workers},
             placement=placement,
-            lag_records=sum(lag or 0 for lag in lags) if lags else None,
+            lag_records=_sum_of_known(lags),
             records_per_second=self._rate(app.app.name, told, now),
             inputs=inputs_of(told, {} if sight is None else sight.ends),
             topics=topics,
@@ -197,21 +197,25 @@ def near_enough(revision: AppRevision) -> int:
     return int(settings.get("acceptable.recovery.lag", streamfleet.StreamsConfig.acceptable_recovery_lag))
 
 
+def _sum_of_known(lags: Sequence[int | None]) -> int | None:
+    """None where one of them is not known: what cannot be fetched may be any number."""
+    known = [lag for lag in lags if lag is not None]
+    return sum(known) if lags and len(known) == len(lags) else None
+
+
 def tasks_of(slot: int, status: Mapping[str, Any], near: int) -> list[TaskView]:
     """A copy that is within `near` has caught up: where records keep coming it is never nearer than that for long."""
     found = []
     for thread in status["threads"]:
         for task in thread["tasks"]:
             restore = task["restore"] or {}
-            lags = [place["lag_records"] for place in task["inputs"]]
-            known = [lag for lag in lags if lag is not None]
             found.append(
                 _view(
                     task["id"],
                     slot,
                     role="active",
                     state=task["phase"],
-                    lag_records=sum(known) if known else None,
+                    lag_records=_sum_of_known([place["lag_records"] for place in task["inputs"]]),
                     restore_remaining=restore.get("remaining_records"),
                     eta_seconds=restore.get("eta_seconds"),
                 )

@@ -179,6 +179,8 @@ class SimulatedObserver:
         """Revisions whose workers do not become ready."""
         self.unready: set[int] = set()
         """Slots whose workers do not."""
+        self.unknown_lag = False
+        """Workers run, and none has fetched anything."""
         self.leader: int | None = None
         self.placed: dict[int, int] = {}
         """By partition: the slot that runs its stateful task, if it is up."""
@@ -215,9 +217,9 @@ class SimulatedObserver:
             placement.append(TaskView(id=f"1_{partition}", sub_topology=1, partition=partition, slot=placed, **RUNNING))
         for partition, (slot, lag) in self.warm_ups.items():
             if slot in up:
-                how = {"role": "warmup", "state": "catching_up" if lag else "caught_up", "lag_records": lag}
+                how = {"role": "warmup", "state": "caught_up" if lag == 0 else "catching_up", "lag_records": lag}
                 placement.append(TaskView(id=f"1_{partition}", sub_topology=1, partition=partition, slot=slot, **how))
-        return AppSeen(now, workers, tuple(placement), lag_records=0 if up else None)
+        return AppSeen(now, workers, tuple(placement), lag_records=0 if up and not self.unknown_lag else None)
 
 
 def locks_of(name: str, entry: str) -> TopologyLock:

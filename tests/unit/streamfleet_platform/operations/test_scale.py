@@ -51,6 +51,18 @@ def test_a_warm_up_that_stands_still_is_given_up(lab):
     assert over.state == "rolled_back" and "no progress for 1 m: 1 warm-ups, 1000 records to go" in over.error
 
 
+def test_a_warm_up_that_does_not_know_yet_what_it_lacks_is_not_nearer_than_one_that_does(lab):
+    lab.observer.warm_ups = {0: (1, None)}
+    operation = lab.operate(OperationKind.SCALE, slots=2)
+    passes(lab, 10, 2)
+    assert "those of 1 are not known yet" in lab.fleet.operation(operation.id).step
+    for lag in (2000, 1500, 1000, 500):
+        lab.observer.warm_ups = {0: (1, lag)}
+        passes(lab, 40)
+    lab.observer.warm_ups = {0: (1, 0)}
+    assert lab.run(operation.id).state == "succeeded"
+
+
 def test_rebalances_that_move_nothing_are_asked_for_with_pauses_and_not_for_ever(lab):
     lab.observer.warm_ups = {0: (1, 0)}
     lab.doors.probed = lambda: None

@@ -115,3 +115,16 @@ def test_a_gate_that_fails_leaves_everything_as_it_is_where_the_definition_says_
     (lab.source / "code.py").write_text("cure = 1\n")
     assert lab.run(lab.operate(UPGRADE).id).state == "succeeded"
     assert len({worker.revision for worker in lab.runtime.list()}) == 1
+
+
+def test_a_gate_is_not_passed_on_a_lag_that_nobody_knows(lab):
+    deployed(lab)
+    lab.declare(min=3, entry="rolling")
+    lab.observer.unknown_lag = True
+    operation = lab.operate(UPGRADE)
+    for _ in range(5):
+        lab.step()
+    told = lab.fleet.operation(operation.id)
+    assert told.state == "running" and "lag is not known" in told.step
+    lab.observer.unknown_lag = False
+    assert lab.run(operation.id).state == "succeeded"

@@ -1,4 +1,4 @@
-"""What workers' pages say of an app: which copies have caught up."""
+"""What workers' pages say of an app: which copies have caught up, and that a lag nobody knows is not 0."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -73,3 +73,17 @@ def test_a_copy_has_caught_up_within_the_lag_that_the_engine_accepts(of_cluster,
 def test_a_warm_up_that_never_comes_to_0_under_load_is_probed():
     sight = looked(page([0], [("warmup", 3)]))
     assert probe_decision("one", sight, None, NOW).tasks == ("1_1@0",)
+
+
+@pytest.mark.parametrize(
+    ("lags", "told"), [([0, 0], 0), ([2, 5], 7), ([0, None], None), ([None], None), ([9, None], None)]
+)
+def test_a_lag_of_which_a_part_is_not_known_is_not_known(lags, told):
+    sight = looked(page(lags))
+    assert (sight.lag_records, sight.placement[0].lag_records) == (told, told)
+
+
+def test_an_app_without_tasks_has_no_lag():
+    told = page([0])
+    told["threads"][0]["tasks"] = []
+    assert looked(told).lag_records is None
