@@ -53,9 +53,10 @@ def _gate(work: Work, gate: Gate, *, watch_lag: bool, hold_ms: int) -> Outcome:
 
 
 def remember_revision(work: Work) -> Done:
-    """It ran well: what to go back to."""
+    """It ran well: what to go back to. A stopped app has not shown that yet."""
     revision = work.target()
-    work.change_app(revision=revision.id, good_revision=revision.id)
+    good = work.app.good_revision if work.app.desired == "stopped" else revision.id
+    work.change_app(revision=revision.id, good_revision=good)
     return Done(revision.id[:20])
 
 

@@ -88,9 +88,12 @@ def fence_from_all(work: Work) -> Outcome:
 
 
 def unfence(work: Work) -> Done:
-    """The new start: generation and revision are those that were asked for."""
-    generation = int(work.params.get("generation", work.app.generation))
-    work.change_app(fenced_by=None, generation=generation, revision=work.target().id)
+    """The new start: generation and revision are those that were asked for. Another revision that ran well did so on state that
+    is gone: nothing goes back to it.
+    """
+    generation, revision = int(work.params.get("generation", work.app.generation)), work.target().id
+    good = revision if work.app.good_revision == revision else None
+    work.change_app(fenced_by=None, generation=generation, revision=revision, good_revision=good)
     return Done(f"generation {generation}")
 
 

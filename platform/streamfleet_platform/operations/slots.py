@@ -57,8 +57,8 @@ def replace_slot(work: Work) -> Outcome:
 
 
 def restore_slot(work: Work) -> Outcome:
-    """The revision that ran before."""
-    return _started(work, work.revision(str(work.params["from"])))
+    """With what is gone back to."""
+    return _started(work, work.former())
 
 
 def drain_slot(work: Work) -> Outcome:

@@ -8,7 +8,7 @@ from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.model.phase import Phase
 from streamfleet_platform.operations.bootstrap_adoption import note_adopted, waits_for_adoption
 from streamfleet_platform.operations.bootstrap_runs import delete_dead_files, has_dead_files
-from streamfleet_platform.operations.gates import started_gate
+from streamfleet_platform.operations.gates import remember_revision, started_gate
 from streamfleet_platform.operations.slots import drain_slot, known_slots, start_slot, stop_slot
 from streamfleet_platform.operations.steps import Acts, Done, OperationType, PlannedStep, StepFailedError, per_slot
 from streamfleet_platform.operations.topics import check_cluster, create_topics
@@ -47,6 +47,7 @@ class Start(OperationType):
         "switch": switch,
         "start-slot": start_slot,
         "wait-until-well": started_gate,
+        "remember-revision": remember_revision,
         "note-adopted": note_adopted,
         "delete-dead-files": delete_dead_files,
     }
@@ -61,6 +62,7 @@ class Start(OperationType):
             *_switch(work),
             *per_slot("start-slot", range(work.app.slots)),
             PlannedStep("wait-until-well"),
+            PlannedStep("remember-revision"),
             *_after_bootstraps(work),
         ]
 

@@ -7,7 +7,9 @@
     new state        only where somebody accepted the loss: as a reset
     first start      no worker was ever started: as a deployment
 
-A gate that fails brings back what ran before, unless the definition says to leave it, or its state is gone.
+A gate that fails brings back what ran well last, unless the definition says to leave it, or its state is gone. That need not be
+what the upgrade began with: an app is at a revision that failed if it was left so. Where nothing ever ran well, what was there
+before is brought back.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from streamfleet_platform.operations.slots import known_slots, replace_slot, res
 from streamfleet_platform.operations.steps import Acts, Done, OperationType, PlannedStep, StepFailedError, per_slot
 from streamfleet_platform.operations.topics import create_topics
 from streamfleet_platform.operations.work import AppRevision, Work
-from streamfleet_platform.registry import journal
+from streamfleet_platform.registry import apps, journal
 from streamfleet_platform.topologies.lock_diff import diff_locks
 from streamfleet_platform.topologies.verdicts import LockDiff, Verdict
 
@@ -39,6 +41,13 @@ def same_workers(work: Work, old: AppRevision, new: AppRevision) -> bool:
 def _planned(work: Work) -> set[str]:
     with work.world.database.read() as session:
         return {step.name for step in journal.steps_of(session, work.operation.id)}
+
+
+def _running(work: Work) -> list[AppRevision]:
+    """What slots run, or ran last: more than one where an upgrade is, or was left, half-way."""
+    with work.world.database.read() as session:
+        ids = {row.revision for row in apps.workers_of(session, work.app.name)}
+    return [work.revision(each) for each in sorted(ids)]
 
 
 def _order(work: Work, slots: list[int]) -> list[int]:
@@ -58,8 +67,8 @@ def switch(work: Work) -> Done:
 
 
 def switch_back(work: Work) -> Done:
-    work.change_app(revision=str(work.params["from"]))
-    return Done(str(work.params["from"])[:20])
+    work.change_app(revision=work.former().id)
+    return Done(work.app.revision[:20])
 
 
 class Upgrade(OperationType):
@@ -88,8 +97,9 @@ class Upgrade(OperationType):
             return [PlannedStep("create-topics"), PlannedStep("switch"), PlannedStep("remember-revision")]
         if not there:
             return _first_start(work)
-        if same_workers(work, old, new):
-            return [PlannedStep("switch"), PlannedStep("remember-revision")]
+        if all(same_workers(work, each, new) for each in (old, *_running(work))):
+            is_good = work.app.good_revision == old.id  # it is no better for settings that no worker sees
+            return [PlannedStep("switch"), *[PlannedStep("remember-revision")] * is_good]
         if verdict is Verdict.RESTART:
             return [
                 PlannedStep("create-topics"),
@@ -121,14 +131,18 @@ class Upgrade(OperationType):
         return None if work.target().spec.rollout.on_gate_fail == "pause" else self.undo(work)
 
     def undo(self, work: Work) -> list[PlannedStep] | None:
-        planned = _planned(work)
-        if "check-cluster" in planned:  # as a reset, or a first start: there is nothing yet to undo, or no way back
+        if "check-cluster" in _planned(
+            work
+        ):  # as a reset, or a first start: there is nothing yet to undo, or no way back
             return [] if work.step.name == "check-cluster" else None
         if work.app.desired == "stopped":
             return [PlannedStep("switch-back")]
-        there = known_slots(work)
+        former, there = work.former(), known_slots(work)
+        apart = max(diff_locks(former.lock, other.lock).verdict for other in (*_running(work), work.target()))
+        if apart >= Verdict.MIGRATE:
+            return None  # it cannot use the state there is
         back = per_slot("restore-slot", there)
-        if "replace-slot" not in planned:  # all were stopped: both versions at once are not possible
+        if apart is Verdict.RESTART:  # both versions at once are not possible
             back = [*_stop_all(there), *back]
         return [PlannedStep("switch-back"), *back, PlannedStep("wait-until-back")]
 

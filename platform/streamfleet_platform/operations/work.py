@@ -157,6 +157,13 @@ class Work:
         """What the operation brings, or else what the app is at."""
         return self.revision(self.params.get("revision"))
 
+    def former(self) -> AppRevision:
+        """What an upgrade goes back to: what ran well last. Where nothing ever did, on the state there is, what it began with: that
+        may be no better, but it has run. So does a stopped app, of which nothing was tried.
+        """
+        good = None if self.app.desired == "stopped" else self.app.good_revision
+        return self.revision(good or str(self.params["from"]))
+
     def cluster(self) -> Cluster:
         return self.world.cluster_of(self.target().cluster)
 

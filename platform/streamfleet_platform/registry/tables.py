@@ -58,7 +58,7 @@ class App(SQLModel, table=True):
     revision: str
     """What its workers should run."""
     good_revision: str | None = None
-    """What ran well last."""
+    """What ran well last, on the state that exists: what a failed upgrade goes back to."""
     wanted_generation: int
     """What Git says. Higher than `generation`: a reset waits for a sensor or a person."""
     wanted_revision: str

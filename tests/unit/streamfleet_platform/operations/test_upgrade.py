@@ -7,6 +7,7 @@ from tests.unit.streamfleet_platform.simulated_world import Lab
 
 from streamfleet_platform import views
 from streamfleet_platform.model.operation import OperationKind
+from streamfleet_platform.registry import apps
 
 UPGRADE = OperationKind.UPGRADE
 
@@ -128,3 +129,100 @@ def test_a_gate_is_not_passed_on_a_lag_that_nobody_knows(lab):
     assert told.state == "running" and "lag is not known" in told.step
     lab.observer.unknown_lag = False
     assert lab.run(operation.id).state == "succeeded"
+
+
+def left_as_it_failed(lab, entry="restart", *, more="rollout: {onGateFail: pause}"):
+    """The revision that the failed upgrade left the app at."""
+    lab.declare(min=3, entry=entry, more=more)
+    bad = lab.fleet.plan(views.SourceRequest()).revision
+    lab.observer.sick.add(bad)
+    operation = lab.operate(UPGRADE)
+    for _ in range(10):
+        lab.clock.advance(10)
+        lab.step()
+    assert lab.run(operation.id).state == "failed"
+    return bad
+
+
+@pytest.mark.parametrize("entry", ["rolling", "restart"])
+def test_a_revision_that_was_left_as_it_failed_is_not_gone_back_to(lab, entry):
+    deployed(lab)
+    good = lab.fleet.app("one").revision
+    bad = left_as_it_failed(lab)
+    assert lab.fleet.app("one").revision == bad
+    lab.declare(min=3, entry=entry)
+    (lab.source / "code.py").write_text("worse = 1\n")
+    lab.observer.sick.add(lab.fleet.plan(views.SourceRequest()).revision)
+    operation = lab.operate(UPGRADE, accept_lost_state=True)  # one of them takes the store away again
+    for _ in range(12):
+        lab.clock.advance(10)
+        lab.step()
+    assert lab.run(operation.id).state == "rolled_back"
+    lab.step()
+    assert {worker.revision for worker in lab.runtime.list()} == {good}
+    assert (lab.fleet.app("one").revision, lab.fleet.app("one").phase) == (good, "running")
+
+
+def test_settings_that_no_worker_sees_make_no_revision_good(lab):
+    deployed(lab)
+    good = lab.fleet.app("one").revision
+    left_as_it_failed(lab)
+    lab.declare(min=3, entry="restart", more="health: {noProgress: 9m}")
+    same = lab.fleet.plan(views.SourceRequest()).revision
+    assert lab.run(lab.operate(UPGRADE).id).state == "succeeded"
+    with lab.world.database.read() as session:
+        row = apps.get_app(session, "one")
+    assert (row.revision, row.good_revision) == (same, good)
+
+
+def test_where_nothing_ever_ran_well_what_was_there_before_comes_back(lab):
+    lab.declare(min=2)
+    lab.start()
+    first = lab.fleet.plan(views.SourceRequest()).revision
+    lab.observer.sick.add(first)
+    [operation] = lab.apply().operations
+    for _ in range(10):
+        lab.clock.advance(10)
+        lab.step()
+    assert lab.run(operation.id).state == "failed"
+    lab.declare(min=2, entry="rolling")
+    lab.observer.sick.add(lab.fleet.plan(views.SourceRequest()).revision)
+    lab.observer.sick.remove(first)  # it took longer than the gate of its deployment, and is well by now
+    operation = lab.operate(UPGRADE)
+    for _ in range(10):
+        lab.clock.advance(10)
+        lab.step()
+    assert lab.run(operation.id).state == "rolled_back"
+    assert {worker.revision for worker in lab.runtime.list()} == {first} == {lab.fleet.app("one").revision}
+
+
+def test_what_starts_well_is_good_and_what_was_never_started_is_not(lab):
+    deployed(lab)
+    good = lab.fleet.app("one").revision
+    lab.run(lab.operate(OperationKind.STOP).id)
+    lab.declare(min=3, entry="rolling")
+    lab.run(lab.operate(UPGRADE).id)
+
+    def told():
+        with lab.world.database.read() as session:
+            row = apps.get_app(session, "one")
+        return row.good_revision == good, row.good_revision == row.revision
+
+    assert told() == (True, False)
+    lab.run(lab.operate(OperationKind.START).id)
+    assert told() == (False, True)
+
+
+def test_a_revision_whose_state_was_deleted_is_not_gone_back_to(lab):
+    deployed(lab)
+    lab.declare(min=3, entry="lossy")
+    lossy = lab.fleet.plan(views.SourceRequest()).revision
+    lab.observer.sick.add(lossy)
+    operation = lab.operate(UPGRADE, accept_lost_state=True)
+    for _ in range(12):
+        lab.clock.advance(10)
+        lab.step()
+    assert lab.run(operation.id).state == "failed"
+    with lab.world.database.read() as session:
+        row = apps.get_app(session, "one")
+    assert (row.revision, row.good_revision) == (lossy, None)
