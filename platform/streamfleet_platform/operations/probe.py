@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.operations.scale import probe
+from streamfleet_platform.operations.slots import refuse_held
 from streamfleet_platform.operations.steps import (
     Acts,
     Done,
@@ -59,4 +60,5 @@ class Probe(OperationType):
     acts: ClassVar[Acts] = {"find-ready": find_ready, "ask-until-moved": ask_until_moved}
 
     def plan(self, work: Work) -> list[PlannedStep]:
+        refuse_held(work)
         return [PlannedStep("find-ready"), PlannedStep("ask-until-moved")]

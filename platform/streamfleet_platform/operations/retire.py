@@ -65,10 +65,10 @@ class Retire(OperationType):
         return [PlannedStep("want-retired"), *stopping_steps(there), PlannedStep(WINDOW), *removal_steps(there)]
 
     def back(self, work: Work, why: str) -> list[PlannedStep] | None:
-        """Only before anything was deleted."""
+        """Only before anything was deleted. Who holds the app holds it still: it is kept, and not started."""
         if work.step.name not in ("want-retired", "drain-slot", "stop-slot", WINDOW):
             return None
-        if _desired_before(work) == "stopped":
+        if _desired_before(work) == "stopped" or work.app.fenced_by is not None:
             return [PlannedStep("want-back")]
         slots = range(work.app.slots)
         return [PlannedStep("want-back"), *per_slot("start-slot", slots), PlannedStep("wait-until-well")]

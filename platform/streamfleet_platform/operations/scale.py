@@ -16,7 +16,15 @@ from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.model.phase import Phase
 from streamfleet_platform.model.quantities import duration_text
 from streamfleet_platform.operations.gates import started_gate, what_lacks
-from streamfleet_platform.operations.slots import crashed, drain_slot, known_slots, remove_slot, start_lost, start_slot
+from streamfleet_platform.operations.slots import (
+    crashed,
+    drain_slot,
+    known_slots,
+    refuse_held,
+    remove_slot,
+    start_lost,
+    start_slot,
+)
 from streamfleet_platform.operations.steps import (
     Acts,
     Done,
@@ -131,6 +139,7 @@ class Scale(OperationType):
 
     def plan(self, work: Work) -> list[PlannedStep]:
         wanted = int(work.params["slots"])
+        refuse_held(work)
         _check_bounds(work, wanted)
         if work.app.desired == "stopped":
             return [PlannedStep("write-number")]

@@ -22,7 +22,17 @@ def start_slot(work: Work) -> Outcome:
     return _started(work, work.target())
 
 
+def refuse_held(work: Work) -> None:
+    """For plans of what starts workers: an app that is half reset, or that a bootstrap holds, must not run."""
+    if work.app.fenced_by is not None:
+        raise StepFailedError(
+            f"the app is held by {work.app.fenced_by}",
+            hint="wait for it, or abort it; a reset that failed is done again",
+        )
+
+
 def _started(work: Work, revision: AppRevision) -> Outcome:
+    refuse_held(work)  # whatever was planned, and whoever undoes what
     slot = _slot(work)
     spec = work.spec_of(slot, revision)
     former = work.workers().get(slot)

@@ -9,8 +9,8 @@ from streamfleet_platform.model.phase import Phase
 from streamfleet_platform.operations.bootstrap_adoption import note_adopted, waits_for_adoption
 from streamfleet_platform.operations.bootstrap_runs import delete_dead_files, has_dead_files
 from streamfleet_platform.operations.gates import remember_revision, started_gate
-from streamfleet_platform.operations.slots import drain_slot, known_slots, start_slot, stop_slot
-from streamfleet_platform.operations.steps import Acts, Done, OperationType, PlannedStep, StepFailedError, per_slot
+from streamfleet_platform.operations.slots import drain_slot, known_slots, refuse_held, start_slot, stop_slot
+from streamfleet_platform.operations.steps import Acts, Done, OperationType, PlannedStep, per_slot
 from streamfleet_platform.operations.topics import check_cluster, create_topics
 from streamfleet_platform.operations.upgrade import switch
 from streamfleet_platform.operations.work import Work
@@ -53,8 +53,7 @@ class Start(OperationType):
     }
 
     def plan(self, work: Work) -> list[PlannedStep]:
-        if work.app.fenced_by is not None:
-            raise StepFailedError(f"the app is held by {work.app.fenced_by}", hint="wait for it, or abort it")
+        refuse_held(work)
         return [
             PlannedStep("check-cluster"),
             PlannedStep("create-topics"),

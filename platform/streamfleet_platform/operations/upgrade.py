@@ -23,7 +23,7 @@ from streamfleet_platform.model.phase import Phase
 from streamfleet_platform.operations.gates import remember_revision, started_gate, upgraded_gate
 from streamfleet_platform.operations.removal import stopping_steps
 from streamfleet_platform.operations.reset import RESET_ACTS, reset_steps
-from streamfleet_platform.operations.slots import known_slots, replace_slot, restore_slot, stop_slot
+from streamfleet_platform.operations.slots import known_slots, refuse_held, replace_slot, restore_slot, stop_slot
 from streamfleet_platform.operations.steps import Acts, Done, OperationType, PlannedStep, StepFailedError, per_slot
 from streamfleet_platform.operations.topics import create_topics
 from streamfleet_platform.operations.work import AppRevision, Work
@@ -93,6 +93,7 @@ class Upgrade(OperationType):
         verdict = self._verdict(work, diff_locks(old.lock, new.lock))
         if verdict >= Verdict.MIGRATE:
             return reset_steps(work)
+        refuse_held(work)
         if work.app.desired == "stopped":
             return [PlannedStep("create-topics"), PlannedStep("switch"), PlannedStep("remember-revision")]
         if not there:
@@ -135,7 +136,7 @@ class Upgrade(OperationType):
             work
         ):  # as a reset, or a first start: there is nothing yet to undo, or no way back
             return [] if work.step.name == "check-cluster" else None
-        if work.app.desired == "stopped":
+        if work.app.desired == "stopped" or work.app.fenced_by is not None:
             return [PlannedStep("switch-back")]
         former, there = work.former(), known_slots(work)
         apart = max(diff_locks(former.lock, other.lock).verdict for other in (*_running(work), work.target()))

@@ -132,10 +132,12 @@ class Applying:
             told = f"generation {declared.spec.generation} is wanted, the state is of generation {row.generation}"
             history.add_event(session, self._clock(), "reset-wanted", told, actor=self._actor, app=row.name)
             return None
+        kind, is_accepted = _kind_of(before.definition, declared), change.app in self._accepted
+        if kind is not OperationKind.STOP and not is_accepted:  # without its state it begins anew, as a reset does
+            refuse_held(row)
         self._withdraw_reset(session, row.name)
         row.quarantine = None  # what comes now may be the cure
-        params = {"revision": revision.id, "from": row.revision, "accept_lost_state": change.app in self._accepted}
-        kind = _kind_of(before.definition, declared)
+        params = {"revision": revision.id, "from": row.revision, "accept_lost_state": is_accepted}
         return self._begin(session, kind, change.app, params)
 
     def _check_budget(self, session: Session, declared: DeclaredApp) -> None:
@@ -184,6 +186,15 @@ class Applying:
         row.problems = []
         row.version += 1
         session.add(row)
+
+
+def refuse_held(app: App) -> None:
+    """What would start workers is not even begun: an app that is half reset, or that a bootstrap holds, must not run."""
+    if app.fenced_by is not None:
+        raise ConflictError(
+            f"app {app.name} is held by {app.fenced_by}",
+            hint="wait for it, or abort it; a reset that failed is done again",
+        )
 
 
 def new_operation(

@@ -22,7 +22,7 @@ from streamfleet_platform.errors import (
 from streamfleet_platform.model.operation import OperationKind, OperationState
 from streamfleet_platform.operations.code_directories import being_recorded
 from streamfleet_platform.operations.work import Revisions
-from streamfleet_platform.reconcile.applying import Applying, new_operation
+from streamfleet_platform.reconcile.applying import Applying, new_operation, refuse_held
 from streamfleet_platform.reconcile.planner import Planned, Planner
 from streamfleet_platform.registry import apps, history, journal
 from streamfleet_platform.registry.database import Database
@@ -175,6 +175,8 @@ class Changing:
         """Whether it may be asked for now, and everything it has to know."""
         if app.desired == "retired" and kind is not OperationKind.RETIRE:
             raise ConflictError(f"app {app.name} is being retired", hint="cancel that first")
+        if kind in (OperationKind.START, OperationKind.SCALE, OperationKind.PROBE):
+            refuse_held(app)
         if kind is OperationKind.SCALE:
             self._check_scale(app, params)
             return OperationState.PLANNED, {**params, "before": app.slots}
@@ -182,8 +184,6 @@ class Changing:
             raise ConfirmationError(f"{kind.value} of {app.name} was not confirmed", hint="say the app's name")
         if kind is OperationKind.RESET:
             return self._resetting.checked(session, app, params, intent_id)
-        if kind is OperationKind.START and app.fenced_by is not None:
-            raise ConflictError(f"app {app.name} is held by {app.fenced_by}", hint="wait for it, or abort it")
         return OperationState.PLANNED, dict(params)
 
     def _check_scale(self, app: App, params: dict[str, Any]) -> None:
