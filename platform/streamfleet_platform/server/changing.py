@@ -73,8 +73,16 @@ class Changing:
         return self._apply(request, actor=actor, intent_id=intent_id, limits=limits, takes_fleet=limits is None)
 
     def _apply(
-        self, request: views.ApplyRequest, *, actor: str, intent_id: str, limits: Limits | None, takes_fleet: bool
+        self,
+        request: views.ApplyRequest,
+        *,
+        actor: str,
+        intent_id: str,
+        limits: Limits | None,
+        takes_fleet: bool,
+        check: Callable[[Session, views.ApplyResult], None] = lambda _session, _result: None,
     ) -> views.ApplyResult:
+        """`check` is given what was written, in its transaction: where it raises, nothing was, and the intent is still free."""
         asked = "apply " + request.model_dump_json()
         with self._database.read() as session:
             first = history.answer_of(session, intent_id, asked)
@@ -93,12 +101,19 @@ class Changing:
                 limits=limits,
                 takes_fleet=takes_fleet,
             )
-            result = self._recorded(applying, planned, asked, actor=actor, intent_id=intent_id)
+            result = self._recorded(applying, planned, asked, check, actor=actor, intent_id=intent_id)
         self._pruning.after_apply()
         return result
 
     def _recorded(
-        self, applying: Applying, planned: Planned, asked: str, *, actor: str, intent_id: str
+        self,
+        applying: Applying,
+        planned: Planned,
+        asked: str,
+        check: Callable[[Session, views.ApplyResult], None],
+        *,
+        actor: str,
+        intent_id: str,
     ) -> views.ApplyResult:
         def change(session: Session) -> views.ApplyResult:
             again = history.answer_of(session, intent_id, asked)
@@ -107,6 +122,7 @@ class Changing:
             changes, begun = applying.write(session)
             plan = planned.view.model_copy(update={"changes": tuple(changes)})
             result = views.ApplyResult(plan=plan, operations=tuple(_as_ref(row) for row in begun))
+            check(session, result)
             told = f"applied {planned.view.revision[:20]}: {len(begun)} operations"
             history.add_event(session, self._clock(), "apply", told, actor=actor, revision=planned.view.revision)
             history.remember_answer(session, intent_id, asked, result.model_dump_json(), self._clock())
@@ -200,20 +216,22 @@ class Changing:
             apps.get_app(session, app)
         request = views.ApplyRequest(ref=params.get("ref"), apps=(app,), accept_lost_state=accepted)
         intent = f"{intent_id}:upgrade"
-        result = self._apply(request, actor=actor, intent_id=intent, limits=None, takes_fleet=False)  # of one app
-        change = result.plan.changes[0]
-        if change.blocked is not None:
-            raise ConflictError(f"app {app}: {change.blocked}")
-        if not result.operations:
-            raise ConflictError(f"nothing is to be upgraded: the plan says {change.action}", hint="look at the plan")
 
-        def adopt(session: Session) -> views.OperationView:
-            row = journal.get(session, result.operations[0].id)
-            row.intent_id = intent_id
-            session.flush()
-            return operation_view(session, row)
+        def adopt(session: Session, result: views.ApplyResult) -> None:
+            change = result.plan.changes[0]
+            if change.blocked is not None:
+                raise ConflictError(f"app {app}: {change.blocked}")
+            if not result.operations:
+                raise ConflictError(
+                    f"nothing is to be upgraded: the plan says {change.action}", hint="look at the plan"
+                )
+            journal.get(session, result.operations[0].id).intent_id = intent_id
 
-        return self._database.write(adopt)
+        result = self._apply(  # of one app
+            request, actor=actor, intent_id=intent, limits=None, takes_fleet=False, check=adopt
+        )
+        with self._database.read() as session:
+            return operation_view(session, journal.get(session, result.operations[0].id))
 
     def approve(self, operation_id: str, *, actor: str) -> views.OperationView:
         def change(session: Session) -> views.OperationView:

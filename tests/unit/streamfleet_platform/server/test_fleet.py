@@ -188,6 +188,20 @@ def test_a_change_that_loses_state_is_blocked_until_it_is_accepted(lab):
     assert done.state == "succeeded" and done.result["deleted_topics"]
 
 
+def test_an_upgrade_that_was_refused_can_be_asked_for_again_with_its_key(lab):
+    lab.deployed()
+    before = len(lab.fleet.events("one", 0, 100))
+    with pytest.raises(ConflictError, match="nothing is to be upgraded"):
+        lab.operate(OperationKind.UPGRADE, intent_id="key")
+    lab.declare(entry="lossy")
+    with pytest.raises(ConflictError, match="would be lost"):
+        lab.operate(OperationKind.UPGRADE, intent_id="key")
+    assert len(lab.fleet.events("one", 0, 100)) == before, "nothing was written"
+    begun = lab.operate(OperationKind.UPGRADE, intent_id="key", accept_lost_state=True)
+    assert begun.intent_id == "key" and lab.operate(OperationKind.UPGRADE, intent_id="key").id == begun.id
+    assert lab.run(begun.id).state == "succeeded"
+
+
 def test_reset_wants_the_name_and_a_preview_that_still_fits(lab):
     lab.deployed()
     with pytest.raises(ConfirmationError):
