@@ -91,10 +91,10 @@ def unfence(work: Work) -> Done:
     """The new start: generation and revision are those that were asked for. Another revision that ran well did so on state that
     is gone: nothing goes back to it.
     """
-    generation, revision = int(work.params.get("generation", work.app.generation)), work.target().id
+    revision = work.target().id
     good = revision if work.app.good_revision == revision else None
-    work.change_app(fenced_by=None, generation=generation, revision=revision, good_revision=good)
-    return Done(f"generation {generation}")
+    work.change_app(fenced_by=None, generation=work.generation, revision=revision, good_revision=good)
+    return Done(f"generation {work.generation}")
 
 
 def wait_for_empty_group(work: Work) -> Outcome:

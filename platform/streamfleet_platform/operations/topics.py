@@ -158,7 +158,7 @@ def _record(work: Work, topics: Iterable[TopicWanted], revision: AppRevision) ->
                     application_id=app.application_id,
                     name=topic.name,
                     app=app.name,
-                    generation=app.generation,
+                    generation=work.generation,
                     kind=lock.internal_topics[own]["kind"],
                     store=stores.get(own),
                     partitions=topic.partitions,

@@ -157,6 +157,11 @@ class Work:
         """What the operation brings, or else what the app is at."""
         return self.revision(self.params.get("revision"))
 
+    @property
+    def generation(self) -> int:
+        """Of the state that this operation makes, or else of the one there is."""
+        return int(self.params.get("generation", self.app.generation))
+
     def former(self) -> AppRevision:
         """What an upgrade goes back to: what ran well last. Where nothing ever did, on the state there is, what it began with: that
         may be no better, but it has run. So does a stopped app, of which nothing was tried.

@@ -239,6 +239,8 @@ def test_a_raised_generation_waits_for_a_person_unless_the_definition_allows_it(
     lab.fleet.approve(asked.id, actor="eve")
     assert lab.run(asked.id).state == "succeeded"
     assert lab.fleet.app("one").generation == 2 and lab.fleet.decisions().resets == ()
+    with lab.world.database.read() as session:
+        assert {row.generation for row in apps.topics_of(session, "one")} == {2}
 
 
 def test_sensors_that_ask_all_the_time_do_not_ask_the_cluster_all_the_time(lab):
