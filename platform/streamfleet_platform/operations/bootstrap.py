@@ -122,7 +122,7 @@ def _published(session: Session, work: Work, run: BootstrapRun, topic_id: str) -
         if row.name == name:
             row.topic_id = topic_id
     app.epochs = {**app.epochs, store: run.epoch}
-    app.fenced_by, app.version = None, app.version + 1
+    app.fenced_by = None
     move_run(session, work, run, "published")
     return app
 

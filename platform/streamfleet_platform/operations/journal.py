@@ -157,7 +157,6 @@ class _Run:
                 return self._turned_back(session, back, f"called off by {by}")
             row = rows.get(session, self.operation.id)
             row.params = {name: value for name, value in row.params.items() if name != "cancelled_by"}
-            row.version += 1
             self._tell(session, f"{row.kind} cannot be undone any more", step=step.name)
             return row
 
@@ -189,7 +188,6 @@ class _Run:
             row = rows.get(session, self.operation.id)
             if outcome.result:
                 row.result = {**row.result, **outcome.result}
-                row.version += 1
             if not isinstance(outcome, Final):
                 return row
             outcome.write(session)
@@ -221,7 +219,6 @@ class _Run:
         rows.add_steps(session, self.operation.id, len(steps) + 1, [(step.act, step.slot) for step in back])
         row = rows.get(session, self.operation.id)
         row.is_rolling_back, row.error = True, why
-        row.version += 1
         self._tell(session, f"{row.kind} is undone: {why}", steps=len(back))
         return row
 

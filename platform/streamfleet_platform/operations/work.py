@@ -190,7 +190,6 @@ class Work:
             row = apps.get_app(session, self.app.name)
             for name, value in changes.items():
                 setattr(row, name, value)
-            row.version += 1
             return row
 
         self.app = self.write(change)

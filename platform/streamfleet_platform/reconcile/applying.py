@@ -173,7 +173,7 @@ class Applying:
         found = [[flow.upstream, flow.downstream, flow.topic] for flow in self._planned.fleet.lineage.flows]
         flows = [flow for flow in row.flows if flow[1] not in taken] + [flow for flow in found if flow[1] in taken]
         if sorted(flows) != sorted(row.flows):
-            row.flows, row.version = flows, row.version + 1
+            row.flows = flows
             session.add(row)
 
     def _fleet(self, session: Session) -> None:
@@ -184,7 +184,6 @@ class Applying:
         row.definition = {} if fleet.document is None else plain(fleet.document)
         row.flows = [[flow.upstream, flow.downstream, flow.topic] for flow in fleet.lineage.flows]
         row.problems = []
-        row.version += 1
         session.add(row)
 
 

@@ -72,6 +72,7 @@ class Written:
     """What a pass writes at its end, in one transaction."""
 
     apps: list[dict[str, Any]] = field(default_factory=list)
+    quarantined: list[dict[str, Any]] = field(default_factory=list)
     phases: list[dict[str, Any]] = field(default_factory=list)
     observations: list[dict[str, Any]] = field(default_factory=list)
     workers: list[dict[str, Any]] = field(default_factory=list)
@@ -111,7 +112,7 @@ class Recorder:
             phase, reason = self._phase(row, self._situation(row, sight, after, ailments), written)
             changed = self._summed_up(row, phase, reason, sight, recorded, after, revisions[app.name], now, written)
             if ailments.spent_budget is not None and row.quarantine is None:
-                changed["quarantine"] = ailments.spent_budget
+                written.quarantined.append({"name": row.name, "quarantine": ailments.spent_budget})
                 written.events.append((row.name, "quarantine", f"paused: {ailments.spent_budget}"))
             written.apps.append(changed)
             deciding.append((row, revision))
@@ -261,12 +262,12 @@ class Recorder:
             written.events.append((app.name, "scaling", f"{view.action} to {view.slots}: {view.reason}"))
 
     def write(self, leadership: Leadership, written: Written) -> None:
-        """The leader's sight of things. No version is raised: nobody decides on these columns by compare-and-set."""
+        """The leader's sight of things."""
         now = self._world.clock()
 
         def change(session: Session) -> None:
-            if written.apps:
-                session.execute(update(App), written.apps)
+            for sights in (written.apps, written.quarantined):
+                apps.put_sights(session, sights)
             if written.workers:
                 session.execute(update(Worker), written.workers)
             for table, values in ((PhaseChange, written.phases), (Observation, written.observations)):

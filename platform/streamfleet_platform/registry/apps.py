@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 from sqlmodel import col
 
@@ -125,6 +125,16 @@ def drop_app(session: Session, name: str) -> None:
         columns: Any = table
         session.execute(delete(table).where(columns.app == name))
     session.execute(delete(App).where(col(App.name) == name))
+
+
+def put_sights(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
+    """What was seen of apps, by their names and all with the same columns. No version is raised: nobody decides on these columns by
+    compare-and-set.
+    """
+    if rows:
+        table: Any = App.__table__  # type: ignore[attr-defined]  # SQLModel's, of a table
+        named = [{"of": row["name"]} | {name: value for name, value in row.items() if name != "name"} for row in rows]
+        session.execute(update(table).where(table.c.name == bindparam("of")), named)
 
 
 def fleet_state(session: Session) -> FleetState:

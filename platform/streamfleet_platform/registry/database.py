@@ -1,8 +1,9 @@
 """The registry's database: SQLite (a file, or in memory for tests) or Postgres, by URL. Everything else here speaks through it.
 
 A write is one transaction that begins by taking the write lock (SQLite: BEGIN IMMEDIATE, so that it cannot fail half-way for want
-of it), and is repeated when the database was busy, up to a bound; then TransientError. Rows with a `version` are written by
-compare-and-set: `touch` raises StaleError where somebody else was faster.
+of it), and is repeated when the database was busy, up to a bound; then TransientError. Versioned rows are written by
+compare-and-set: where somebody else was faster, a write that has read the row itself is repeated, and reads what they wrote; one
+that was decided on an older look is refused by `touch`, with StaleError.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, update
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.orm import Session
+from sqlalchemy.orm.exc import StaleDataError
 from sqlalchemy.pool import StaticPool
 from sqlmodel import SQLModel
 
@@ -51,17 +53,27 @@ class Database:
             session.expunge_all()  # what was read stays as it was read
 
     def write(self, change: Callable[[Session], T]) -> T:
-        """All of `change` or nothing. It is called again when the database was busy, so it has no effects of its own."""
+        """All of `change` or nothing. It is called again when the database was busy, or somebody else faster, so it has no effects
+        of its own.
+        """
         for attempt in range(ATTEMPTS):
             try:
                 with Session(self.engine, expire_on_commit=False) as session, session.begin():
                     return change(session)
+            except StaleDataError as error:
+                if attempt == ATTEMPTS - 1:
+                    raise StaleError(
+                        "others changed the same again and again", hint="look again, then decide"
+                    ) from error
+            except IntegrityError:  # added by somebody else at the same time: looked at again, it is there
+                if attempt == ATTEMPTS - 1:
+                    raise
             except DBAPIError as error:
                 if not _is_busy(error):
                     raise
                 if attempt == ATTEMPTS - 1:
                     raise _away(error) from error
-                time.sleep(random.uniform(0.01, 0.05) * 2**attempt)  # noqa: S311  (spreads, hides nothing)
+            time.sleep(random.uniform(0.01, 0.05) * 2**attempt)  # noqa: S311  (spreads, hides nothing)
         raise AssertionError("unreachable")
 
     @contextmanager
@@ -76,6 +88,11 @@ class Database:
 
 def touch(session: Session, row: Row, **changes: Any) -> Row:
     """Write a row that has a version, if nobody has since it was read."""
+    if row in session:  # read in this transaction: if that is too old, `write` does it again
+        for name, value in changes.items():
+            setattr(row, name, value)
+        session.flush()
+        return row
     kind = type(row)
     table: Any = kind.__table__  # type: ignore[attr-defined]  # SQLModel's, of a table
     seen = row.version  # type: ignore[attr-defined]  # callers have rows with one

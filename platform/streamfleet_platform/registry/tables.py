@@ -1,6 +1,7 @@
 """Every table of the registry. Changed together with a migration (migrations/versions/), never alone.
 
-A row with `version` is written by compare-and-set (database.py): who looked at an older one has to look again. Times are UTC.
+A Versioned row is written by compare-and-set, whoever changes whatever of it: who looked at an older one has to look again
+(database.py). Times are UTC.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import JSON, DateTime, Dialect, Index, Text, TypeDecorator
+from sqlalchemy.orm import declared_attr
 from sqlmodel import Column, Field, SQLModel
 
 
@@ -41,13 +43,24 @@ def _text() -> Any:
     return Field(default="", sa_column=Column(Text, nullable=False))
 
 
-class App(SQLModel, table=True):
+class Versioned(SQLModel):
+    """A row that the mapper writes only as long as its version is the one that was read, and gives the next one."""
+
+    version: int = 0
+    """0: not written yet."""
+
+    @declared_attr.directive
+    def __mapper_args__(cls) -> dict[str, Any]:  # noqa: N805  (given the class)
+        table: Any = cls.__table__  # type: ignore[attr-defined]  # SQLModel's, of a table
+        return {"version_id_col": table.c.version}
+
+
+class App(Versioned, table=True):
     """An app, as it was accepted, and what was seen of it last."""
 
     __tablename__ = "app"
 
     name: str = Field(primary_key=True)
-    version: int = 0
     owner: str
     tier: str | None = None
     labels: dict[str, str] = _json()
@@ -104,13 +117,12 @@ class Revision(SQLModel, table=True):
     created_at: datetime = _time()
 
 
-class FleetState(SQLModel, table=True):
+class FleetState(Versioned, table=True):
     """The fleet's own definition, as it was accepted last: one row."""
 
     __tablename__ = "fleet_state"
 
     id: int = Field(default=1, primary_key=True)
-    version: int = 0
     revision: str | None = None
     definition: dict[str, Any] = _json()
     flows: list[Any] = Field(default_factory=list, sa_column=Column(JSON, nullable=False))
@@ -121,14 +133,13 @@ class FleetState(SQLModel, table=True):
     """The commit that the followed branch was at last, and what was done about it (server/following.py)."""
 
 
-class Operation(SQLModel, table=True):
+class Operation(Versioned, table=True):
     """One act on one app."""
 
     __tablename__ = "operation"
     __table_args__ = (Index("operation_app", "app", "created_at"),)
 
     id: str = Field(primary_key=True)
-    version: int = 0
     app: str
     kind: str
     state: str
@@ -291,13 +302,12 @@ class Finding(SQLModel, table=True):
     last_seen: datetime = _time()
 
 
-class BootstrapRun(SQLModel, table=True):
+class BootstrapRun(Versioned, table=True):
     """One bootstrap. The token of the newest run of an app is the only one that may move."""
 
     __tablename__ = "bootstrap_run"
 
     id: str = Field(primary_key=True)
-    version: int = 0
     app: str = Field(index=True)
     name: str
     state: str

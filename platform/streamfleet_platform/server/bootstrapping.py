@@ -128,7 +128,7 @@ class Bootstrapping:
         )
         session.add(run)
         session.add(changelog_row(app, spec, now))
-        app.fenced_by, app.version = operation.id, app.version + 1
+        app.fenced_by = operation.id
         told = f"{request.name} holds the app"
         history.add_event(session, now, "bootstrap", told, actor=actor, app=app.name, run=run.id)
         return run
@@ -182,7 +182,7 @@ class Bootstrapping:
                 raise ConflictError(f"bootstrap {run.id} is {run.state} and cannot become {move.state}")
             if move.state == "aborted":
                 if _is_over(session, run):  # nobody else lets go of the app
-                    app.fenced_by, app.version = None, app.version + 1
+                    app.fenced_by = None
             elif REPORTED.index(move.state) < REPORTED.index(run.state):
                 return touch(session, run, detail=detail, updated_at=now)  # proven again by a later attempt
             history.add_event(session, now, "bootstrap", f"{run.name}: {move.state}", actor=actor, app=name, run=run_id)

@@ -139,7 +139,6 @@ class Changing:
         def change(session: Session) -> None:
             row = apps.fleet_state(session)
             row.problems = problems
-            row.version += 1
             session.add(row)
 
         if tells_fleet:
@@ -258,7 +257,6 @@ class Changing:
             told = f"{row.kind} cancelled"
             if row.state == OperationState.RUNNING and row.kind in UNDOABLE and not row.is_rolling_back:
                 row.params = {**row.params, "cancelled_by": actor}
-                row.version += 1
                 told = f"{row.kind} is to be undone"
             elif row.state in (OperationState.PLANNED, OperationState.ASKING):
                 row = journal.move(session, row, OperationState.CANCELLED, self._clock())

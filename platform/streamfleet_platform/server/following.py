@@ -202,7 +202,6 @@ class Following:
             row.followed = known.model_copy(update={"state": state}).model_dump(mode="json")
             if problems or (are_valid and row.problems):
                 row.problems = list(problems)
-                row.version += 1
             if told is not None:
                 history.add_event(session, self._clock(), "follow", told, actor=ACTOR, commit=known.commit)
             session.add(row)

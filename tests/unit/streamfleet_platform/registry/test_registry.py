@@ -57,7 +57,7 @@ def test_a_row_that_somebody_else_changed_is_not_written(database):
     with database.read() as session:
         mine, theirs = journal.get(session, "o1"), None
     theirs = database.write(lambda session: touch(session, mine, reason="first"))
-    assert theirs.version == 1
+    assert (mine.version, theirs.version) == (1, 2)
     with pytest.raises(StaleError, match="was changed meanwhile"):
         database.write(lambda session: touch(session, mine, reason="second"))
 
@@ -128,4 +128,4 @@ def test_writers_at_once_lose_nothing(database):
     for thread in threads:
         thread.join(60)
     with database.read() as session:
-        assert journal.get(session, "o1").version == 8
+        assert journal.get(session, "o1").version == 9, "it was written, and changed eight times"
