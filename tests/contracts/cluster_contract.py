@@ -38,6 +38,21 @@ class ClusterContract:
         found = cluster.configs([f"{name}-more", f"{name}-nowhere"])
         assert found.keys() == {f"{name}-more"} and found[f"{name}-more"]["cleanup.policy"] == "compact"
 
+    def test_settings_that_are_altered_leave_the_others(self, cluster, topic, name):
+        cluster.create_topics([TopicWanted(f"{name}-more", 1, {"cleanup.policy": "compact", "retention.ms": "60000"})])
+        changes = {
+            f"{name}-more": {"retention.ms": "120000", "segment.ms": "30000"},
+            f"{name}-nowhere": {"retention.ms": "1"},
+        }
+        for _ in range(2):
+            cluster.alter_configs(changes)
+            found = cluster.configs([f"{name}-more", f"{name}-nowhere"])
+            assert found.keys() == {f"{name}-more"}
+            told = found[f"{name}-more"]
+            assert (told["cleanup.policy"], told["retention.ms"], told["segment.ms"]) == ("compact", "120000", "30000")
+        cluster.alter_configs({})
+        cluster.alter_configs({f"{name}-more": {}})
+
     def test_a_topic_is_deleted_by_its_id_and_never_another_one_of_its_name(self, cluster, topic, name):
         former = cluster.topics([topic])[topic].topic_id
         assert cluster.delete_topics({topic: former, f"{name}-nowhere": former}) == (topic,)

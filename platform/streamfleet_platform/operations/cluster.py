@@ -61,6 +61,10 @@ class Cluster(Protocol):
         """All settings of those that are there."""
         ...
 
+    def alter_configs(self, configs: Mapping[str, Mapping[str, str]]) -> None:
+        """Sets these of topics that are there, and leaves their others; all can be read then."""
+        ...
+
     def end_offsets(self, names: Iterable[str]) -> dict[str, dict[int, int]]:
         """By topic and partition, of those that are there."""
         ...

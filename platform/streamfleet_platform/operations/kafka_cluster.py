@@ -23,7 +23,15 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 import streamfleet
 from streamfleet_platform.errors import ConflictError, FleetError, InvalidRequestError, TransientError
@@ -141,6 +149,24 @@ class KafkaCluster:
         }
 
     @_asking
+    def alter_configs(self, configs: Mapping[str, Mapping[str, str]]) -> None:
+        there = self.configs(configs)
+        changes = [
+            ConfigResource(
+                ResourceType.TOPIC, name, incremental_configs=[_entry(*each) for each in configs[name].items()]
+            )
+            for name in sorted(there)
+            if configs[name]
+        ]
+        if changes:
+            for of, future in self._admin.incremental_alter_configs(changes, request_timeout=_SECONDS).items():
+                _result(f"altering settings of topic {of.name}", future, absent=_NO_TOPIC)
+            self._await(lambda: self._have(configs), "altered settings are not visible yet")
+
+    def _have(self, configs: Mapping[str, Mapping[str, str]]) -> bool:
+        return all(configs[name].items() <= settings.items() for name, settings in self.configs(configs).items())
+
+    @_asking
     def end_offsets(self, names: Iterable[str]) -> dict[str, dict[int, int]]:
         places = self._places(names)
         if not places:
@@ -226,6 +252,10 @@ class KafkaCluster:
             if time.monotonic() > deadline:
                 raise TransientError(otherwise)
             time.sleep(_PAUSE_SECONDS)
+
+
+def _entry(name: str, value: str) -> ConfigEntry:
+    return ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
 
 
 def _group_facts(group: str, future: Future[Any]) -> GroupFacts:

@@ -1,9 +1,12 @@
-"""The topics an app needs: outputs and dead letters that are not there yet, and its internal topics. By deploy, upgrade, reset.
+"""The topics an app needs: outputs and dead letters that are not there yet, and its internal topics. By most operations.
 
 Internal topics are made here and not left to the workers, because what is deleted one day must be known by its id: names alone
 are not enough (an app `a` with store `b-c` and an app `a-b` with store `c` would share one). A row is written before the topic is
 made, so a topic without a row is never ours; its id is added when it is there, and never changes: a topic that is gone, or another
 one of its name, is refused and not made up for.
+
+Settings that the lock names are set on internal topics that are there already, and set back where an upgrade goes back; what else
+somebody has set on them stays.
 """
 
 from __future__ import annotations
@@ -79,7 +82,47 @@ def create_topics(work: Work) -> Done:
     found = cluster.topics(internal)
     _check_partitions(internal, found)
     _confirm(work, found)
-    return Done(f"{len(internal)} internal topics", {"topics": sorted(internal)})
+    altered = _alter(work, internal)
+    told = f"{len(internal)} internal topics" + (f", settings of {', '.join(altered)} altered" if altered else "")
+    return Done(told, {"topics": sorted(internal)})
+
+
+def restore_settings(work: Work) -> Done:
+    """Of internal topics that are there, as the version wants them that is gone back to."""
+    revision = work.former()
+    names = real_names(revision, work.app.epochs)
+    wanted = {
+        names[name]: TopicWanted(names[name], 0, topic["configs"])
+        for name, topic in revision.lock.internal_topics.items()
+    }
+    known = {row.name: row.topic_id for row in _rows(work)}
+    there = work.cluster().topics(wanted)
+    ours = {name: topic for name, topic in wanted.items() if name in there and there[name].topic_id == known.get(name)}
+
+    def change(session: Session) -> None:
+        for row in apps.topics_of(session, work.app.name):
+            if row.name in ours:
+                row.configs = dict(ours[row.name].configs)
+
+    work.write(change)
+    altered = _alter(work, ours)
+    return Done(f"settings of {', '.join(altered)} altered back" if altered else "as they were")
+
+
+def _alter(work: Work, topics: Mapping[str, TopicWanted]) -> list[str]:
+    """What differs of the settings that the lock names; the topics it was. It is told before it is done."""
+    cluster = work.cluster()
+    now = cluster.configs(topics)
+    changes = {
+        name: {key: value for key, value in topics[name].configs.items() if settings.get(key) != value}
+        for name, settings in now.items()
+    }
+    changes = {name: settings for name, settings in sorted(changes.items()) if settings}
+    for name, settings in changes.items():
+        told = [f"{key} from {now[name].get(key)} to {value}" for key, value in sorted(settings.items())]
+        work.tell("topic", f"settings of topic {name}: {', '.join(told)}", topic=name)
+    cluster.alter_configs(changes)
+    return list(changes)
 
 
 def internal_topics(

@@ -25,9 +25,10 @@ from streamfleet_platform.operations.removal import stopping_steps
 from streamfleet_platform.operations.reset import RESET_ACTS, reset_steps
 from streamfleet_platform.operations.slots import known_slots, refuse_held, replace_slot, restore_slot, stop_slot
 from streamfleet_platform.operations.steps import Acts, Done, OperationType, PlannedStep, StepFailedError, per_slot
-from streamfleet_platform.operations.topics import create_topics
+from streamfleet_platform.operations.topics import create_topics, restore_settings
 from streamfleet_platform.operations.work import AppRevision, Work
 from streamfleet_platform.registry import apps, journal
+from streamfleet_platform.topologies.graph_changes import TOPIC_SETTINGS
 from streamfleet_platform.topologies.lock_diff import diff_locks
 from streamfleet_platform.topologies.verdicts import LockDiff, Verdict
 
@@ -84,6 +85,7 @@ class Upgrade(OperationType):
         "restore-slot": restore_slot,
         "wait-until-back": started_gate,
         "switch-back": switch_back,
+        "restore-settings": restore_settings,
         "remember-revision": remember_revision,
     }
 
@@ -137,7 +139,7 @@ class Upgrade(OperationType):
         ):  # as a reset, or a first start: there is nothing yet to undo, or no way back
             return [] if work.step.name == "check-cluster" else None
         if work.app.desired == "stopped" or work.app.fenced_by is not None:
-            return [PlannedStep("switch-back")]
+            return _switching_back(work)
         former, there = work.former(), known_slots(work)
         apart = max(diff_locks(former.lock, other.lock).verdict for other in (*_running(work), work.target()))
         if apart >= Verdict.MIGRATE:
@@ -145,7 +147,13 @@ class Upgrade(OperationType):
         back = per_slot("restore-slot", there)
         if apart is Verdict.RESTART:  # both versions at once are not possible
             back = [*_stop_all(there), *back]
-        return [PlannedStep("switch-back"), *back, PlannedStep("wait-until-back")]
+        return [*_switching_back(work), *back, PlannedStep("wait-until-back")]
+
+
+def _switching_back(work: Work) -> list[PlannedStep]:
+    changed = diff_locks(work.former().lock, work.target().lock).changes
+    has_altered = any(change.what == TOPIC_SETTINGS for change in changed)
+    return [PlannedStep("switch-back")] + [PlannedStep("restore-settings")] * has_altered
 
 
 def _stop_all(slots: Sequence[int]) -> list[PlannedStep]:

@@ -10,6 +10,8 @@ from streamfleet_platform.topologies.store_changes import field_changes
 from streamfleet_platform.topologies.verdicts import Change, Verdict
 
 Node = Mapping[str, Any]
+TOPIC_SETTINGS = "internal topic settings changed"
+"""What is set on topics that are there, and set back."""
 
 
 def graph_changes(old: TopologyLock, new: TopologyLock, renames: Mapping[str, str]) -> Iterator[Change]:
@@ -151,9 +153,7 @@ def _topic_settings(old: TopologyLock, new: TopologyLock) -> Iterator[Change]:
         before, after = old.internal_topics[name], new.internal_topics[name]
         names = sorted({setting for setting, _ in set(before["configs"].items()) ^ set(after["configs"].items())})
         if names:
-            yield Change(
-                "internal topic settings changed", name, Verdict.ROLLING, f"{', '.join(names)}: altered where it exists"
-            )
+            yield Change(TOPIC_SETTINGS, name, Verdict.ROLLING, f"{', '.join(names)}: altered where it exists")
 
 
 def _global_stores(old: TopologyLock, new: TopologyLock) -> Iterator[Change]:

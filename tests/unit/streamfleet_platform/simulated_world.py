@@ -105,7 +105,11 @@ class SimulatedCluster:
         return tuple(ours)
 
     def configs(self, names):
-        return {name: self.settings[name] for name in self.topics(names)}
+        return {name: dict(self.settings[name]) for name in self.topics(names)}
+
+    def alter_configs(self, configs):
+        for name in self.topics(configs):
+            self.settings[name] = self.settings[name] | configs[name]
 
     def end_offsets(self, names):
         found = {}
@@ -223,7 +227,9 @@ class SimulatedObserver:
 
 
 def locks_of(name: str, entry: str) -> TopologyLock:
-    """What an entry point `compiles` to: one named `rolling` renames a node, `restart` has a store more, `lossy` another serde."""
+    """What an entry point `compiles` to: one named `rolling` renames a node, `restart` has a store more, `lossy` another serde,
+    `settings` a changelog that keeps records for longer.
+    """
     content = json.loads(LOCK.read_text())
     content.pop("hash")
     text = json.dumps(content).replace("enriched-orders", f"{name}-in").replace('"country-activity"', f'"{name}-out"')
@@ -239,6 +245,8 @@ def locks_of(name: str, entry: str) -> TopologyLock:
         stateful["stores"].append("more")
         next(n for n in stateful["nodes"] if n["name"] == "updates")["stores"].append("more")
         stateful["content_id"] = stateful["content_id"][::-1]  # it names the stores
+    if entry.endswith("settings"):
+        content["internal_topics"]["activity-by-minute-changelog"]["configs"]["retention.ms"] = "99999999"
     if entry.endswith("lossy"):
         store = content["stores"]["activity-by-minute"]
         store["value_serde"] = {"id": "string"}

@@ -4,6 +4,8 @@ import pytest
 from tests.unit.streamfleet_platform.operations.bootstrap_lab import begin, deployed, finish
 from tests.unit.streamfleet_platform.simulated_world import Lab
 
+from streamfleet_platform import views
+from streamfleet_platform.errors import InvalidRequestError
 from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.registry import apps
 
@@ -65,3 +67,60 @@ def test_a_repartition_topic_is_as_good_as_a_changelog(lab):
     del lab.cluster.there["one-by-country-repartition"]
     failed = lab.run(lab.operate(OperationKind.START).id)
     assert failed.state == "failed" and "one-by-country-repartition" in failed.error
+
+
+def settings_of(lab):
+    with lab.world.database.read() as session:
+        row = next(row for row in apps.topics_of(session, "one") if row.name == CHANGELOG)
+    return lab.cluster.settings[CHANGELOG]["retention.ms"], row.configs["retention.ms"]
+
+
+def told_of_settings(lab):
+    return [event.message for event in lab.fleet.events("one", 0, 200) if event.kind == "topic"]
+
+
+def test_settings_of_a_new_version_are_set_on_what_is_there_and_nothing_else_is(lab):
+    lab.run(lab.operate(OperationKind.START).id)
+    lab.cluster.settings[CHANGELOG]["min.insync.replicas"] = "2"  # somebody's
+    lab.declare(entry="settings")
+    assert lab.run(lab.operate(OperationKind.UPGRADE).id).state == "succeeded"
+    assert settings_of(lab) == ("99999999", "99999999")
+    assert lab.cluster.settings[CHANGELOG]["min.insync.replicas"] == "2"
+    assert told_of_settings(lab) == [f"settings of topic {CHANGELOG}: retention.ms from 86470000 to 99999999"]
+    lab.run(lab.operate(OperationKind.STOP).id)
+    lab.run(lab.operate(OperationKind.START).id)
+    assert len(told_of_settings(lab)) == 1, "done once"
+
+
+def test_settings_are_set_back_with_the_version(lab):
+    lab.run(lab.operate(OperationKind.START).id)
+    lab.declare(entry="settings")
+    lab.observer.sick.add(lab.fleet.plan(views.SourceRequest()).revision)
+    operation = lab.operate(OperationKind.UPGRADE)
+    for _ in range(10):
+        lab.clock.advance(10)
+        lab.step()
+    over = lab.run(operation.id)
+    assert over.state == "rolled_back" and settings_of(lab) == ("86470000", "86470000")
+    lab.step()
+    assert lab.fleet.app("one").drift == 0
+
+
+def test_a_setting_that_somebody_has_changed_is_set_again_with_the_next_start(lab):
+    lab.cluster.settings[CHANGELOG]["retention.ms"] = "1"
+    assert lab.run(lab.operate(OperationKind.START).id).state == "succeeded"
+    assert settings_of(lab) == ("86470000", "86470000")
+
+
+def test_settings_that_the_cluster_refuses_bring_no_version_out(lab, monkeypatch):
+    lab.run(lab.operate(OperationKind.START).id)
+    before = lab.pids()
+
+    def refuse(configs):
+        if configs:
+            raise InvalidRequestError("altering was refused: policy")
+
+    monkeypatch.setattr(lab.cluster, "alter_configs", refuse)
+    lab.declare(entry="settings")
+    over = lab.run(lab.operate(OperationKind.UPGRADE).id)
+    assert over.state == "rolled_back" and "policy" in over.error and lab.pids() == before
