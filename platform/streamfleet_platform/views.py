@@ -306,6 +306,7 @@ class ResetPreview(View):
     topics: tuple[str, ...]
     """Recorded internal topics that are deleted."""
     bytes: int | None
+    """Of local state, over all slots; None: not known yet."""
     stores: tuple[str, ...]
     state_directories: int
     downstream: tuple[str, ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,6 +22,7 @@ from streamfleet_platform.errors import FleetError, StaleError
 from streamfleet_platform.model.app_policies import ResetProtection
 from streamfleet_platform.model.fleet_definition import Cluster as ClusterDefinition
 from streamfleet_platform.model.operation import OperationKind, OperationState
+from streamfleet_platform.model.quantities import bytes_text
 from streamfleet_platform.operations.cluster import Cluster
 from streamfleet_platform.operations.topics import external_topics
 from streamfleet_platform.operations.work import Revisions
@@ -74,10 +75,11 @@ class Resetting:
         offsets = self._committed(app, offsets_max_age)
         downstream = tuple(sorted(_reached(name, flows)))
         stores = tuple(sorted(revision.lock.stores))
+        size = _state_bytes(app, stores)
         lines = [
             *(f"input topic {topic}: {count} records will be processed again" for topic, count in offsets.items()),
             *(f"internal topic {row.name}: deleted" for row in topics),
-            f"local state of {slots} slots: deleted, with stores {', '.join(stores) or 'none'}",
+            f"local state of {slots} slots{_as_text(size)}: deleted, with stores {', '.join(stores) or 'none'}",
             f"output topics are not touched; apps that will see records again: {', '.join(downstream) or 'none'}",
         ]
         return views.ResetPreview(
@@ -85,7 +87,7 @@ class Resetting:
             app=name,
             offsets=offsets,
             topics=tuple(row.name for row in topics),
-            bytes=None,
+            bytes=size,
             stores=stores,
             state_directories=slots,
             downstream=downstream,
@@ -157,6 +159,16 @@ class Resetting:
                 )
             )
         return found
+
+
+def _state_bytes(app: App, stores: Sequence[str]) -> int | None:
+    """On the disks of all slots, as it was seen last; None: it was not yet."""
+    seen: dict[str, int] = app.observed.get("store_bytes") or {}
+    return None if stores and not seen else sum(seen.values())
+
+
+def _as_text(size: int | None) -> str:
+    return ", of a size that is not known," if size is None else f" ({bytes_text(size)})"
 
 
 def _preview_id(app: App, topics: list[InternalTopic], slots: int) -> str:

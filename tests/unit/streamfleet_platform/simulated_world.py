@@ -185,6 +185,7 @@ class SimulatedObserver:
         """Slots whose workers do not."""
         self.unknown_lag = False
         """Workers run, and none has fetched anything."""
+        self.store_bytes: dict[str, int] = {}
         self.leader: int | None = None
         self.placed: dict[int, int] = {}
         """By partition: the slot that runs its stateful task, if it is up."""
@@ -223,7 +224,8 @@ class SimulatedObserver:
             if slot in up:
                 how = {"role": "warmup", "state": "caught_up" if lag == 0 else "catching_up", "lag_records": lag}
                 placement.append(TaskView(id=f"1_{partition}", sub_topology=1, partition=partition, slot=slot, **how))
-        return AppSeen(now, workers, tuple(placement), lag_records=0 if up and not self.unknown_lag else None)
+        lag = 0 if up and not self.unknown_lag else None
+        return AppSeen(now, workers, tuple(placement), lag_records=lag, store_bytes=self.store_bytes)
 
 
 def locks_of(name: str, entry: str) -> TopologyLock:

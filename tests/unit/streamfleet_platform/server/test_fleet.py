@@ -207,7 +207,15 @@ def test_reset_wants_the_name_and_a_preview_that_still_fits(lab):
     with pytest.raises(ConfirmationError):
         lab.operate(OperationKind.RESET, confirm="two")
     preview = lab.fleet.reset_preview("one")
-    assert preview.offsets == {"one-in": 10}
+    assert preview.offsets == {"one-in": 10} and preview.bytes is None
+    assert any(line.startswith("local state of 1 slots, of a size that is not known,") for line in preview.lines)
+    lab.observer.store_bytes = {"activity-by-minute": 3 * 2**20}
+    lab.step()
+    known = lab.fleet.reset_preview("one")
+    assert (known.bytes, known.id) == (3 * 2**20, preview.id), (
+        "how much it is changes all the time, and asks nobody again"
+    )
+    assert any(line.startswith("local state of 1 slots (3 MiB): deleted") for line in known.lines)
     lab.run(lab.operate(OperationKind.SCALE, slots=2).id)
     with pytest.raises(StaleError):
         lab.operate(OperationKind.RESET, confirm="one", preview=preview.id)
