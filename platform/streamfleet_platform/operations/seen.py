@@ -78,6 +78,8 @@ class AppSeen:
     topics: Mapping[str, TopicSeen] = field(default_factory=dict)
     store_bytes: Mapping[str, int] = field(default_factory=dict)
     """On disk, over all slots."""
+    state: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    """Bytes of local state by slot and task, as of a look some seconds ago: a slot may have gone since."""
     largest_stores: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """The slot that holds most of a store, and how many bytes."""
     measures: Measures | None = None

@@ -105,6 +105,7 @@ class DoorObserver:
             inputs=inputs_of(told, {} if sight is None else sight.ends),
             topics=topics,
             store_bytes=stores,
+            state=sizes,
             largest_stores=largest,
             measures=measures,
             drift=() if sight is None else cluster_drift(app, sight),

@@ -2,7 +2,7 @@
 Found and told in every pass; what the runtime can put right is put right while no operation is under way.
 
 Nothing healthy is ever ended for being unknown: a worker that the registry does not know (it was restored from an older copy) is
-taken over if it runs a known revision, and otherwise only told.
+taken over if it runs a known revision, and otherwise only told. State that nobody knows is only told, too, and never deleted here.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from streamfleet_platform.model.quantities import bytes_text
 from streamfleet_platform.operations.seen import AppSeen, WorkerSeen
 from streamfleet_platform.operations.work import AppRevision
 from streamfleet_platform.registry.tables import App, InternalTopic, Worker
@@ -34,7 +35,7 @@ def differences(
     topics: Sequence[InternalTopic],
 ) -> tuple[str, ...]:
     """In sentences, for people and checks."""
-    told = [*_worker_drift(app, rows, seen, revisions), *seen.drift]
+    told = [*_worker_drift(app, rows, seen, revisions), *_state_drift(rows, seen, revisions), *seen.drift]
     told += [f"topic {row.name} is no longer used by the app" for row in topics if row.is_orphan]
     return tuple(told)
 
@@ -60,6 +61,24 @@ def _worker_drift(
     for slot, worker in seen.workers.items():
         if slot not in known and worker.state.is_alive:
             yield f"slot {slot} runs and is not recorded"
+
+
+def _state_drift(rows: Sequence[Worker], seen: AppSeen, revisions: Mapping[str, AppRevision]) -> Iterator[str]:
+    """State on slots that the app does not have, and of sub-topologies that it does not have. A worker that runs deletes by itself
+    what is none of its tasks' (state.cleanup.delay.ms), so that only state beside which none runs stays for ever.
+    """
+    recorded = {row.slot for row in rows}
+    known = {str(part["content_id"]) for revision in revisions.values() for part in revision.lock.sub_topologies}
+    for slot, tasks in sorted(seen.state.items()):
+        worker = seen.workers.get(slot)
+        if worker is None or worker.state.is_alive:
+            continue
+        left = {
+            task: size for task, size in tasks.items() if slot not in recorded or task.rpartition("_")[0] not in known
+        }
+        if left:
+            why = "which no version of the app has" if slot in recorded else "and is no slot of the app"
+            yield f"slot {slot} has {bytes_text(sum(left.values()))} of state of {', '.join(sorted(left))}, {why}"
 
 
 def corrections(

@@ -15,7 +15,7 @@ from streamfleet_platform.reconcile.observing import AppToSee
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LAG = "acceptable.recovery.lag"
-NOTHING = SimpleNamespace(sights=lambda _: {}, sizes=lambda _: {}, close=lambda: None)
+NOTHING = SimpleNamespace(sights=lambda _: {}, close=lambda: None)
 
 
 def page(lags, copies=()):
@@ -38,17 +38,23 @@ def page(lags, copies=()):
     }  # fmt: skip
 
 
-def looked(told, *, of_app=None, of_cluster=None):
+def looked(told, *, of_app=None, of_cluster=None, sizes=None):
     cluster = Cluster.model_validate({"bootstrap": "broker:9092", "config": of_cluster or {}})
     definition = SimpleNamespace(spec=spec(run={"config": of_app or {}}))
     revision = AppRevision("one", "r1", definition, LOCK, "code", cluster)
     worker = state(0, url="http://127.0.0.1:1")
     doors = SimpleNamespace(status=lambda _: told)
-    observer = DoorObserver(doors, lambda: NOW, NOTHING, NOTHING)
+    state_watch = SimpleNamespace(sizes=lambda _: {"one": sizes or {}}, close=lambda: None)
+    observer = DoorObserver(doors, lambda: NOW, NOTHING, state_watch)
     try:
         return observer.observe([AppToSee(app(), revision, [worker], ())])["one"]
     finally:
         observer.close()
+
+
+def test_state_on_disk_is_seen_by_slot_and_task():
+    sizes = {0: {"5f0c_1": 8}, 3: {}}
+    assert looked(page([0]), sizes=sizes).state == sizes
 
 
 def caught_up(sight):

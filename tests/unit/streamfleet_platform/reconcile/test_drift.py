@@ -9,6 +9,7 @@ from streamfleet_platform.reconcile.drift import corrections, differences
 from streamfleet_platform.registry.tables import InternalTopic, Worker
 from streamfleet_platform.runtime.api import WorkerPhase
 
+CONTENT = LOCK.sub_topologies[1]["content_id"]
 REVISIONS = {"r1": SimpleNamespace(lock=LOCK)}
 ROWS = [Worker(app="one", slot=0, revision="r1")]
 SPECS = {0: SimpleNamespace(digest="digest")}
@@ -54,6 +55,26 @@ def test_a_worker_nobody_recorded_is_taken_over_and_never_ended():
 def test_whoever_runs_while_the_app_is_to_rest_is_stopped(row):
     assert told(seen(worker()), row) == ("slot 0 runs, and should not",)
     assert done(seen(worker()), row) == [("stop", 0)] and done(seen(), row) == []
+
+
+@pytest.mark.parametrize(
+    ("phase", "slot", "task", "expected"),
+    [
+        pytest.param(WorkerPhase.STOPPED, 0, f"{CONTENT}_1", [], id="the app's own, at rest"),
+        pytest.param(WorkerPhase.STOPPED, 0, "5f0c_1", ["slot 0 has 8 B of state of 5f0c_1, which no version of the app has"],
+                     id="of another version, beside nobody"),
+        pytest.param(WorkerPhase.RUNNING, 0, "5f0c_1", [], id="of another version, beside a worker who deletes it"),
+        pytest.param(WorkerPhase.STOPPED, 3, f"{CONTENT}_1", [f"slot 3 has 8 B of state of {CONTENT}_1, and is no slot of the app"],
+                     id="on a slot that the app does not have"),
+        pytest.param(None, 3, f"{CONTENT}_1", [], id="on a slot that has gone since it was walked"),
+    ],
+)  # fmt: skip
+def test_state_that_nobody_uses_or_deletes_is_told_and_stays(phase, slot, task, expected):
+    there = [] if phase is None else [worker(slot, phase, topology_hash=None, client_state=None)]
+    sight = seen(*there, state={slot: {task: 8}})
+    row = app(desired="stopped")
+    assert [text for text in told(sight, row) if "state" in text] == expected
+    assert all(what == "stop" and which == 0 for what, which in done(sight, row)), "nothing is done about it"
 
 
 def test_pausing_follows_what_is_wanted_and_the_error_budget():
