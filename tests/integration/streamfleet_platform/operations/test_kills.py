@@ -107,6 +107,8 @@ CASES = [
     Case("upgrade-goes-back", sick(running(2, "rolling")), operate(UPGRADE), "rolled_back", late),
     Case("upgrade-restarts-all", running(2, "restart"), operate(UPGRADE)),
     Case("upgrade-that-restarts-all-goes-back", sick(running(2, "restart")), operate(UPGRADE), "rolled_back", late),
+    Case("upgrade-alters-settings", running(1, "settings"), operate(UPGRADE)),
+    Case("upgrade-that-alters-settings-goes-back", sick(running(1, "settings")), operate(UPGRADE), "rolled_back", late),
     Case("upgrade-without-state", running(1, "lossy"), operate(UPGRADE, accept_lost_state=True)),
     Case("reset", running(1), operate(RESET, confirm="one")),
     Case("start", stopped, operate(START)),
@@ -148,7 +150,7 @@ def outcome(lab):
     """What is to be the same, however often the server died."""
     topics = sorted(lab.cluster.there)
     workers = [(w.slot, w.phase.value, w.revision) for w in lab.runtime.list("one")]
-    found = [topics, workers, sorted(lab.cluster.offsets), lab.observer.placed]
+    found = [topics, lab.cluster.settings, workers, sorted(lab.cluster.offsets), lab.observer.placed]
     with contextlib.suppress(NotFoundError):
         app = lab.fleet.app("one")
         found += [app.phase, app.slots, app.revision, app.generation, app.desired, app.drift_details]
