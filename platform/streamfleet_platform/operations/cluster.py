@@ -62,7 +62,7 @@ class Cluster(Protocol):
         ...
 
     def alter_configs(self, configs: Mapping[str, Mapping[str, str]]) -> None:
-        """Sets these of topics that are there, and leaves their others; all can be read then."""
+        """Sets these of topics that are there, and leaves their others. They can be read soon after."""
         ...
 
     def end_offsets(self, names: Iterable[str]) -> dict[str, dict[int, int]]:

@@ -161,10 +161,6 @@ class KafkaCluster:
         if changes:
             for of, future in self._admin.incremental_alter_configs(changes, request_timeout=_SECONDS).items():
                 _result(f"altering settings of topic {of.name}", future, absent=_NO_TOPIC)
-            self._await(lambda: self._have(configs), "altered settings are not visible yet")
-
-    def _have(self, configs: Mapping[str, Mapping[str, str]]) -> bool:
-        return all(configs[name].items() <= settings.items() for name, settings in self.configs(configs).items())
 
     @_asking
     def end_offsets(self, names: Iterable[str]) -> dict[str, dict[int, int]]:
