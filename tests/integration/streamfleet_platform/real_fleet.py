@@ -50,6 +50,27 @@ def other():
     return topology("seen")
 
 
+class Broken(sf.Processor):
+    def init(self, context):
+        raise RuntimeError("this version never works")
+
+    def process(self, record):
+        pass
+
+
+def broken():  # compiles, and no worker comes up with it
+    builder = sf.StreamsBuilder()
+    updates = (
+        builder.stream("NAME-in", key_serde=text, value_serde=text)
+        .group_by(lambda _, word: word, key_serde=text, value_serde=text, name="by-word")
+        .count(store="counts")
+        .to_stream(name="updates")
+    )
+    updates.process(Broken, name="broken")
+    updates.to("NAME-out", value_serde=number)
+    return builder.build()
+
+
 def restart():  # one store more beside the first one: two such versions cannot share a group
     builder = sf.StreamsBuilder()
     updates = (
@@ -162,13 +183,13 @@ class RealFleet:
 
     # operations
 
-    def finish(self, operation):
+    def finish(self, operation, state="succeeded"):
         over = until(
             lambda: (found := self.client.operation(operation.id)).state.is_over and found,
             lambda: str(self.client.operation(operation.id)),
             120,
         )
-        assert over.state == "succeeded", f"{over.error}\n{self.log()}"
+        assert over.state == state, f"{over.error}\n{self.log()}"
         return over
 
     def deployed(self):
