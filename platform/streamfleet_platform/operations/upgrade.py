@@ -134,9 +134,8 @@ class Upgrade(OperationType):
         return None if work.target().spec.rollout.on_gate_fail == "pause" else self.undo(work)
 
     def undo(self, work: Work) -> list[PlannedStep] | None:
-        if "check-cluster" in _planned(
-            work
-        ):  # as a reset, or a first start: there is nothing yet to undo, or no way back
+        # As a reset, or a first start: there is nothing yet to undo, or no way back.
+        if "check-cluster" in _planned(work):
             return [] if work.step.name == "check-cluster" else None
         if work.app.desired == "stopped" or work.app.fenced_by is not None:
             return _switching_back(work)

@@ -33,7 +33,7 @@ def app():
 
 @pytest.fixture
 def changing(database):
-    return Changing(database, None, None, None, lambda: NOW, code=Path("unused"))
+    return Changing(database, None, None, None, lambda: NOW, None, code=Path("unused"))
 
 
 def at_once(monkeypatch, module, reader, *acts):
