@@ -11,6 +11,7 @@ from datetime import datetime
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
+from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import col
 
 from streamfleet_platform.errors import ConflictError, NotFoundError
@@ -20,8 +21,12 @@ from streamfleet_platform.registry.tables import Operation, Step
 
 
 def begin(session: Session, operation: Operation) -> Operation:
-    """Write it down; ConflictError while another one is not over."""
+    """Write it down; ConflictError while another one is not over. One of the same intent was written by another caller since this
+    transaction has looked: then all of it is done again, and finds that one.
+    """
     busy = session.scalar(select(Operation).where(col(Operation.busy_app) == operation.app))
+    if busy is not None and busy.intent_id == operation.intent_id:
+        raise StaleDataError(f"intent {operation.intent_id} was written meanwhile")
     if busy is not None:
         raise ConflictError(
             f"{busy.kind} {busy.id} of app {operation.app} is {busy.state}", hint="wait for it, or cancel it"
