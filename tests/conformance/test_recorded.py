@@ -1,4 +1,4 @@
-"""The engine against the recordings of generated scenarios: chains of operators that nobody thought of."""
+"""The engine against more recordings: of generated scenarios, chains of operators that nobody thought of, and of some by hand."""
 
 from pathlib import Path
 
@@ -10,11 +10,11 @@ FILES = scenario.files_in(Path(__file__).parent / "scenarios-recorded")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_the_engine_does_what_java_did_with_a_generated_scenario(path):
+def test_the_engine_does_what_java_did(path):
     result = results.judge(scenario.load(path), None)
     differences = {level.value: found for level, found in result.levels.items() if found}
     assert (result.verdict, result.note, differences) == (results.Verdict.PASSED, "", {})
 
 
 def test_every_family_has_recordings():
-    assert {path.name.partition("-fuzz-")[0] for path in FILES} == FAMILIES.keys()
+    assert {path.name.partition("-fuzz-")[0] for path in FILES if "-fuzz-" in path.name} == FAMILIES.keys()

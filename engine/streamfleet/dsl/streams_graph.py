@@ -11,6 +11,7 @@ from streamfleet.config import StreamsConfig
 from streamfleet.dsl.graph import GraphNode, RepartitionGraphNode, RootNode, SourceGraphNode
 from streamfleet.errors import TopologyError
 from streamfleet.topology.nodes import SourceNode
+from streamfleet.topology.plan import check_asked_counts
 from streamfleet.topology.topology import Topology
 
 
@@ -43,6 +44,7 @@ class StreamsGraph:
         self._write_nodes(topology, config)
         for group in self._copartitioned:
             topology.copartition({self._renamed.get(name, name) for name in group})
+        check_asked_counts(topology)
 
     def nodes(self) -> Iterator[GraphNode]:
         seen: set[int] = set()

@@ -53,6 +53,18 @@ def make_plan(topology: Topology, config: StreamsConfig, partitions: Mapping[str
 
 
 class _Planner:
+def check_asked_counts(topology: Topology) -> None:
+    """What is wrong on every cluster is said when the topology is built: joined topics of which all were asked for, with different
+    counts. Where other topics are among them, only their counts can tell.
+    """
+    for group in topology.copartitioned:
+        nodes = [node for name in group if isinstance(node := topology.nodes[name], SourceNode)]
+        asked = {topic: topology.repartition_topics.get(topic) for node in nodes for topic in node.topics}
+        counts = {topic: count for topic, count in asked.items() if count is not None}
+        if counts and len(counts) == len(asked):
+            _same_count(counts, "repartition topics")
+
+
     def __init__(self, topology: Topology, config: StreamsConfig, partitions: Mapping[str, int]) -> None:
         self._topology = topology
         self._config = config

@@ -128,3 +128,21 @@ def test_two_stores_never_share_a_changelog():
     builder.stream("b").group_by_key().count(store="s-e1")
     with pytest.raises(sf.TopologyError, match="would both have the changelog app-s-e1-changelog"):
         builder.build().plan({"a": 1, "b": 1}, CONFIG.with_(store_epochs={"s": 1}))
+
+
+def joined(left, right):
+    builder = sf.StreamsBuilder()
+    one = builder.stream("a").repartition(name="r", partitions=left)
+    other = builder.stream("b").repartition(name="s", partitions=right)
+    one.join(other, lambda one, other: one, window=sf.JoinWindows(1, 1, 0)).to("out")
+    return builder
+
+
+def test_two_enforced_counts_that_differ_are_refused_when_the_topology_is_built():
+    with pytest.raises(sf.TopologyError, match="r-repartition has 2, s-repartition has 3.*a join needs equal counts"):
+        joined(2, 3).build()
+    assert joined(2, 2).build().plan({"a": 1, "b": 1}, CONFIG).internal_topics["app-s-repartition"].partitions == 2
+
+
+def test_an_enforced_count_beside_one_that_is_open_decides_for_both():
+    assert joined(2, None).build().plan({"a": 1, "b": 5}, CONFIG).internal_topics["app-s-repartition"].partitions == 2
