@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Literal, TypeVar
 
@@ -154,9 +153,8 @@ class StreamsBuilder:
         source_name = self._scope.names.suffixed(name, "-source", "KSTREAM-SOURCE-")
         node_name = self._scope.names.node(name, "KTABLE-SOURCE-")
         check_supplier(f"add_global_store ({node_name})", supplier)
-        unlogged = replace(store, logging=False)  # type: ignore[type-var]  # builders are dataclasses; its topic is its log
         source = _source_node(source_name, topic, key_serde, value_serde, timestamp_extractor, None)
-        node = GlobalStoreGraphNode(source, node_name, supplier, lambda _config: unlogged)
+        node = GlobalStoreGraphNode(source, node_name, supplier, lambda _config: store)
         self._scope.graph.add(self._scope.graph.root, node)
         return self
 

@@ -208,7 +208,8 @@ def check_asked_counts(topology: Topology) -> None:
 
     def _matching(self, node: SourceNode) -> list[str]:
         assert node.pattern is not None
-        return [topic for topic in self._external if node.pattern.fullmatch(topic)]
+        fed = {topic for entry in self._topology.global_stores.values() for topic in entry.source.topics}
+        return [topic for topic in self._external if topic not in fed and node.pattern.fullmatch(topic)]
 
     def _sink_topics(self, part: SubTopology) -> set[str]:
         sinks = (node.topic for node in part.nodes if isinstance(node, SinkNode))

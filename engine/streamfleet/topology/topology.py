@@ -138,7 +138,9 @@ class Topology:
         value_serde: Serde[Any] | None = None,
         timestamp_extractor: TimestampExtractor | None = None,
     ) -> Topology:
-        """Add a store that holds all partitions of a topic in every process; every processor may read it."""
+        """Add a store that holds all partitions of a topic in every process; every processor may read it. The topic is its
+        changelog: what its builder says of logging does not matter.
+        """
         check_supplier(processor_name, supplier)
         return self.add_global_operator(
             builder,
@@ -158,12 +160,7 @@ class Topology:
         value_serde: Serde[Any] | None = None,
         timestamp_extractor: TimestampExtractor | None = None,
     ) -> Topology:
-        """Add a store whose input topic is its changelog: it needs none of its own."""
-        if builder.logging_enabled:
-            raise TopologyError(
-                f"read-only state store {builder.name} has logging enabled",
-                hint=f"build it with logging=False: topic {topic} is its changelog",
-            )
+        """Add a store whose input topic is its changelog: it has none of its own, whatever its builder says of logging."""
         self.add_source(
             source_name,
             topic,
@@ -252,11 +249,6 @@ class Topology:
             raise TopologyError(
                 f"a different state store has already been added with the name {builder.name}",
                 hint="give one of them another name",
-            )
-        if builder.logging_enabled:
-            raise TopologyError(
-                f"global state store {builder.name} has logging enabled",
-                hint="build it with logging=False: the topic it is fed from is its changelog",
             )
         self._check_unread(source.name, source.topics, None)
         wrapped = self._wrapped(processor.name, processor.supplier)
@@ -379,15 +371,19 @@ class Topology:
 
     def _check_unread(self, name: str, topics: Iterable[str], pattern: re.Pattern[str] | None) -> None:
         sources = [node for node in self._nodes.values() if isinstance(node, SourceNode)]
-        sources += [entry.source for entry in self._global_stores.values()]
-        for source in sources:
+        global_sources = [entry.source for entry in self._global_stores.values()]
+        for source in sources + global_sources:
             for topic in topics:
                 if topic in source.topics or (source.pattern is not None and source.pattern.fullmatch(topic)):
                     raise TopologyError(
                         f"topic {topic} of source {name} has already been registered by source {source.name}",
                         hint="read a topic once and use the result twice",
                     )
-            if pattern is not None and any(pattern.fullmatch(topic) for topic in source.topics):
+        if pattern is None:
+            return
+        # A topic that feeds a global store may match: a topic can be read both ways, and the original asks only in the other order.
+        for source in sources:
+            if any(pattern.fullmatch(topic) for topic in source.topics):
                 raise TopologyError(
                     f"pattern {pattern.pattern} of source {name} matches a topic of source {source.name}"
                 )

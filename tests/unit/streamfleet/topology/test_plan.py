@@ -146,3 +146,11 @@ def test_two_enforced_counts_that_differ_are_refused_when_the_topology_is_built(
 
 def test_an_enforced_count_beside_one_that_is_open_decides_for_both():
     assert joined(2, None).build().plan({"a": 1, "b": 5}, CONFIG).internal_topics["app-s-repartition"].partitions == 2
+
+
+def test_a_pattern_does_not_take_the_topics_of_global_stores():
+    builder = sf.StreamsBuilder()
+    builder.global_table("g1")
+    builder.stream(re.compile("g.*")).to("out")
+    plan = builder.build().plan({"g1": 7, "g2": 2}, CONFIG)
+    assert [(part.sources, part.tasks) for part in plan.sub_topologies.values()] == [(("g2",), 2)]

@@ -85,8 +85,10 @@ def test_a_supplier_brings_its_stores(topology):
         (lambda t: t.add_state_store(store()).add_state_store(store()), "a different state store .* name st"),
         (lambda t: t.add_state_store(store(), "nope"), "processor nope is not added yet"),
         (lambda t: t.connect_processor_and_state_stores("src", "nope"), "state store nope is not added yet"),
-        (lambda t: t.add_global_store(store(), "g", "topic", "gp", Echo), "st has logging enabled"),
-        (lambda t: t.add_read_only_state_store(store(), "r", "topic", "rp", Echo), "st has logging enabled"),
+        (
+            lambda t: t.add_source("other", re.compile("t.*")).add_global_store(store(), "g", "topic", "gp", Echo),
+            "topic topic of source g has already been registered by source other",
+        ),
     ],
 )
 def test_an_impossible_topology_is_refused_with_names(topology, act, message):
@@ -256,3 +258,17 @@ def test_svg_names_every_topic():
     svg = builder.build().to_svg(title="Orders")
     for name in ("orders", "by-customer-repartition", "totals", "counts", "Orders"):
         assert name in svg
+
+
+@pytest.mark.parametrize("method", ["add_global_store", "add_read_only_state_store"])
+@pytest.mark.parametrize("logging", [True, False, {"min.insync.replicas": "2"}])
+def test_a_store_that_its_topic_restores_has_no_changelog_whatever_its_builder_says(method, logging):
+    topology = sf.Topology()
+    getattr(topology, method)(store(logging=logging), "src", "topic", "p", Echo)
+    assert topology.plan({"topic": 1}, sf.StreamsConfig(application_id="app")).internal_topics == {}
+
+
+def test_a_pattern_may_match_the_topic_of_a_global_store_that_is_there_already():
+    topology = sf.Topology().add_global_store(store(), "g", "topic", "gp", Echo)
+    topology.add_source("src", re.compile("t.*"))
+    assert topology.nodes["src"].pattern.pattern == "t.*"
