@@ -143,6 +143,11 @@ class StreamsConfig:
         "processing.exception.handler", "fail", _handler
     )
     """Asked about operators and punctuators that raise."""
+    processing_handler_sees_global_stores: bool = _setting(
+        "processing.exception.handler.global.enabled", False, _boolean
+    )
+    """True: it is also asked about processors of global stores, at start as well as later; its dead letters of them are not sent.
+    False: an error there ends the app."""
     production_handler: ProductionHandler | Literal["fail", "continue"] = _setting(
         "production.exception.handler", "fail", _handler
     )

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import structlog
+
 from streamfleet.clock import Clock
 from streamfleet.compiler.execution import global_program_topology, make_program
-from streamfleet.errors import StreamsError
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.metrics import Metrics
 from streamfleet.ports import Producer
-from streamfleet.processor.handlers import LogAndFailProcessing
+from streamfleet.processor.handlers import DeserializationHandler, LogAndFailProcessing
 from streamfleet.records import ProducerRecord, RawRecord, Record
 from streamfleet.state.api import StateStore
 from streamfleet.state.committed_stores import CommittedStores
@@ -29,14 +30,16 @@ from streamfleet.topology.nodes import GlobalStoreEntry, StoreEntry
 if TYPE_CHECKING:
     from streamfleet.config import StreamsConfig
 
+log = structlog.get_logger(__name__)
+
 GLOBAL_TASK_ID = TaskId(-1, -1)
 
 
 class NoProducer:
-    """Producer of the GlobalTask: dead letters are not written for global stores, and there is nothing else to send."""
+    """Producer of the GlobalTask: there is nothing to send but what a handler of the user's own gives as dead letters."""
 
     def send(self, record: ProducerRecord) -> None:
-        raise StreamsError(f"a global store has nothing to send to topic {record.topic}")
+        log.warning("dead letter of a global store not sent", topic=record.topic)
 
     def partition_count(self, topic: str) -> int | None:
         return None
@@ -53,7 +56,9 @@ class GlobalTask:
         clock: Clock,
         engines: StoreEngines,
         metrics: Metrics,
+        deserialization: DeserializationHandler | None = None,
     ) -> None:
+        """`deserialization` is asked about records that cannot be read; None: the one of the configuration."""
         producer: Producer = NoProducer()
         self._engines = engines
         self._context = GlobalTaskContext(
@@ -67,10 +72,11 @@ class GlobalTask:
             global_stores={},
             state_id="global",
         )
-        # A global store that has left out a record is wrong for good, in every process: no handler may choose that.
-        self._context.processing_handler = LogAndFailProcessing()
+        if not config.processing_handler_sees_global_stores:
+            # A global store that has left out a record is wrong for good, in every process.
+            self._context.processing_handler = LogAndFailProcessing()
         self._program = make_program(global_program_topology(entries), self._context)
-        handler = self._context.handlers.deserialization
+        handler = deserialization or self._context.handlers.deserialization
         self._sources = {
             topic: (entry.source.name, RecordDeserializer(entry.source, self._context, handler))
             for entry in entries

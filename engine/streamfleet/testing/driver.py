@@ -19,6 +19,7 @@ from streamfleet.errors import ConfigError, StoreUnavailableError, StreamsError
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.metrics import Metrics
 from streamfleet.processor.api import Duration
+from streamfleet.processor.handlers import LogAndContinueDeserialization
 from streamfleet.records import Headers, RawRecord
 from streamfleet.serdes.api import Serde
 from streamfleet.state.api import StateStore
@@ -73,6 +74,8 @@ class TopologyTestDriver:
                 clock=self.clock,
                 engines=self._global_engines,
                 metrics=self._metrics,
+                # Java's driver leaves out what a global store cannot read, whatever the configuration says.
+                deserialization=LogAndContinueDeserialization(),
             )
             self._global_task.initialize()
         if self._inputs:

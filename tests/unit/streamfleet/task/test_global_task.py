@@ -6,6 +6,8 @@ from streamfleet.errors import DeserializationError, ProcessingError, StreamsErr
 from streamfleet.ids import TopicPartition
 from streamfleet.metrics import Metrics
 from streamfleet.processor.api import Processor, PunctuationType
+from streamfleet.processor.handlers import HandlerResponse, HandlerResult, ProcessingHandler
+from streamfleet.records import ProducerRecord
 from streamfleet.state.stores import Stores
 from streamfleet.task.global_task import GlobalTask
 from streamfleet.task.store_engines import StoreEngines
@@ -68,7 +70,7 @@ def test_unreadable_record_fails_by_default(task_of, raw):
         task_of().update(raw("what?", 3, 0, "g"))
 
 
-def test_error_in_the_processor_always_fails(task_of, raw):
+def test_error_in_the_processor_fails_unless_the_handler_is_to_see_it(task_of, raw):
     task = task_of(processing_handler="continue")
     with pytest.raises(ProcessingError, match="operator gp; topic g"):
         task.update(raw("bad", 3, 0, "g"))
@@ -81,3 +83,28 @@ def test_processor_of_a_global_store_has_no_schedule(task_of):
 
     with pytest.raises(StreamsError, match="there is no punctuation"):
         task_of(Scheduling)
+
+
+class Letters(ProcessingHandler):
+    def __init__(self, response):
+        self.response = response
+        self.asked = []
+
+    def handle(self, context, record, error):
+        self.asked.append((context.operator, context.topic, context.dead_letter_topic, record.value, str(error)))
+        return HandlerResult(self.response, (ProducerRecord("mine", None, b"letter", 0),))
+
+
+def test_the_processing_handler_is_asked_where_it_sees_global_stores(task_of, metrics, raw):
+    handler = Letters(HandlerResponse.CONTINUE)
+    task = task_of(processing_handler=handler, processing_handler_sees_global_stores=True, dead_letter_topic="dlq")
+    task.update(raw("bad", 3, 0, "g"))
+    assert handler.asked == [("gp", "g", None, "bad", "boom")]
+    assert metrics.dropped_records == {("gp", "processing error"): 1}
+    assert task.next_offsets == {TopicPartition("g", 0): 1}
+
+
+def test_a_processing_handler_that_sees_global_stores_may_fail(task_of, raw):
+    task = task_of(processing_handler=Letters(HandlerResponse.FAIL), processing_handler_sees_global_stores=True)
+    with pytest.raises(ProcessingError, match="operator gp; topic g"):
+        task.update(raw("bad", 3, 0, "g"))

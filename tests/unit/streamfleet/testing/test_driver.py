@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import streamfleet as sf
 from streamfleet import serdes
 from streamfleet.errors import ConfigError, OptionError, ProcessingError, StoreUnavailableError, StreamsError
 from streamfleet.processor.api import PunctuationType
@@ -285,3 +286,15 @@ def test_throttled_results_come_at_once_unless_configured(run, make_step):
     run(topology)
     run(topology, windowed_emit_interval_ms=500)
     assert intervals == [0, 500]
+
+
+def test_what_a_global_table_cannot_read_is_left_out_without_a_dead_letter():
+    config = sf.StreamsConfig(application_id="app", dead_letter_topic="dlq", deserialization_handler="fail")
+    builder = sf.StreamsBuilder(config)
+    builder.global_table("g", key_serde=serdes.string(), value_serde=serdes.long(), store="st")
+    with TopologyTestDriver(builder.build()) as driver:
+        driver.pipe_raw("g", b"a", b"short", 1)
+        driver.pipe_raw("g", b"b", bytes(7) + b"\x05", 2)
+        assert driver.store("st").get("b").value == 5
+        assert driver.metrics().dropped_records_total == 1
+        assert driver.drain() == []
