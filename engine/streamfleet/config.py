@@ -201,6 +201,9 @@ class StreamsConfig:
     """Rewriting of the topology before it is built: `none`, `all`, or some of `reuse.ktable.source.topics`,
     `merge.repartition.topics` and `single.store.self.join`, separated by commas. It renames internal topics: changing it is a new
     start of the state."""
+    optimizer_minds_processors: bool = _setting("__enable.process.processValue.fix__", True, _boolean)
+    """Whether `process` counts as a change of keys and `process_values` as one of values when repartition topics are merged. False
+    is the default of Kafka Streams 4.3: for apps that take over its topics, if their processors give no new keys."""
     topology_execution: Literal["compiled", "interpreted"] = _setting(
         "topology.execution", "compiled", _one_of("compiled", "interpreted")
     )

@@ -39,9 +39,13 @@ class DropUnsendable(sf.ProductionHandler):
         return sf.HandlerResponse.CONTINUE
 
 
+JAVA_DEFAULTS: dict[str, Json] = {"__enable.process.processValue.fix__": False}
+"""Settings that a recording does not name, and whose default here is another one."""
+
+
 def config(settings: dict[str, Json], variant: Variant) -> sf.StreamsConfig:
     """The scenario's settings, and those of the variant."""
-    typed = {name: _setting(name, value) for name, value in settings.items()}
+    typed = {name: _setting(name, value) for name, value in (JAVA_DEFAULTS | settings).items()}
     own = {"topology.execution": variant.execution.value, "changelog.deduplicate": variant.deduplicate}
     return sf.StreamsConfig.from_mapping(typed | own)
 

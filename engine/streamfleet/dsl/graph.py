@@ -209,6 +209,10 @@ class ProcessorGraphNode(GraphNode):
             topology.connect_processor_and_state_stores(self.name, *self.stores)
 
 
+class OwnProcessorGraphNode(ProcessorGraphNode):
+    """A processor of the user's own: what it does to keys and values is not known."""
+
+
 class SuppressGraphNode(ProcessorGraphNode):
     """Updates held back. What is held back could not say any more whether it is out of order."""
 

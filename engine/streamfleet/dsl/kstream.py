@@ -8,7 +8,14 @@ from typing import Any, TextIO, TypeVar, overload
 from streamfleet.dsl.branched import BranchedKStream
 from streamfleet.dsl.functions import checked_function, joiner_with_key, with_key
 from streamfleet.dsl.global_ktable import GlobalKTable
-from streamfleet.dsl.graph import GraphNode, Operator, ProcessorGraphNode, RepartitionGraphNode, SinkGraphNode
+from streamfleet.dsl.graph import (
+    GraphNode,
+    Operator,
+    OwnProcessorGraphNode,
+    ProcessorGraphNode,
+    RepartitionGraphNode,
+    SinkGraphNode,
+)
 from streamfleet.dsl.grouped_stream import KGroupedStream
 from streamfleet.dsl.joining_store import StoreKind
 from streamfleet.dsl.ktable import KTable
@@ -475,7 +482,7 @@ class KStream(StreamLike[K, V]):
         check_supplier(f"{operator} ({node_name})", supplier)
         if isinstance(stores, str):
             raise OptionError(f"{operator} ({node_name}): stores is a text", hint=f"pass a list: stores=[{stores!r}]")
-        node = ProcessorGraphNode(
+        node = OwnProcessorGraphNode(
             node_name,
             supplier,  # type: ignore[arg-type]  # a FixedKeyProcessor is adapted where it is run
             builders=tuple(stores_of(node_name, supplier)),

@@ -5,7 +5,7 @@
     single.store.self.join       a stream joined with itself keeps its records once
 
 A graph that was rewritten stays so, and is not rewritten again. `process` counts as a change of the key and `process_values` as
-one of the value; in the original only if a switch is set, and without it records may end up in the wrong partition.
+one of the value, unless the setting of the original that would say so is given and says no.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from streamfleet.config import StreamsConfig
-from streamfleet.dsl.graph import GraphNode, RepartitionGraphNode, TableSourceGraphNode
+from streamfleet.dsl.graph import GraphNode, OwnProcessorGraphNode, RepartitionGraphNode, TableSourceGraphNode
 from streamfleet.dsl.join_nodes import StreamJoinGraphNode
 from streamfleet.dsl.repartition import repartition_node
 from streamfleet.dsl.scope import BuilderScope
@@ -33,6 +33,10 @@ def optimize(scope: BuilderScope, config: StreamsConfig) -> None:
             if isinstance(node, TableSourceGraphNode):
                 node.reuses_source_topic = True
     if MERGE_REPARTITION_TOPICS in chosen:
+        if not config.optimizer_minds_processors:
+            for node in scope.graph.nodes():
+                if isinstance(node, OwnProcessorGraphNode):
+                    node.changes_key = node.changes_value = False
         _merge_repartition_topics(scope)
     if SINGLE_STORE_SELF_JOIN in chosen:
         for node in list(scope.graph.nodes()):

@@ -26,8 +26,8 @@ def table(builder):
     builder.table("in", store="t").map_values(lambda value: value + "!").to_stream().to("out")
 
 
-def built(build, optimization):
-    config = sf.StreamsConfig(application_id="app", topology_optimization=optimization)
+def built(build, optimization, **settings):
+    config = sf.StreamsConfig(application_id="app", topology_optimization=optimization, **settings)
     builder = sf.StreamsBuilder(config)
     build(builder)
     return builder.build().plan({"in": 3}, config)
@@ -147,3 +147,17 @@ def test_over_a_single_store_a_record_always_meets_itself_and_needs_a_key(run, m
     results, _, dropped = run(build, script, topology_optimization="single.store.self.join")
     assert [r.value.decode() for r in results] == ["1+1", "1+2", "2+2"]
     assert dropped == 1
+
+
+@pytest.mark.parametrize("operator", ["process", "process_values"])
+@pytest.mark.parametrize("minds", [True, False])
+def test_the_original_s_setting_says_whether_own_processors_count(operator, minds):
+    def build(builder):
+        keyed = builder.stream("in").select_key(lambda key, value: value)
+        getattr(keyed, operator)(Shout if operator == "process_values" else Rekey).group_by_key().count(store="a")
+        keyed.group_by_key().count(store="b")
+
+    plan = built(build, "all", optimizer_minds_processors=minds)
+    assert len(repartitions(plan)) == 2 if minds else 1
+    (first,) = (part for part in plan.sub_topologies.values() if part.sources == ("in",))
+    assert first.sinks == (("app-a-repartition", "app-b-repartition") if minds else ("app-a-repartition",))
