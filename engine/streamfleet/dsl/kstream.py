@@ -162,7 +162,7 @@ class KStream(StreamLike[K, V]):
         value_serde: Serde[V] | None = None,
     ) -> KStream[K, V]:
         """Send the stream through an internal topic, with a number of partitions of your choice. Null keys are dropped."""
-        prefix = self._scope.names.generate("KSTREAM-REPARTITION-") if name is None else checked_name(name)
+        prefix = self._scope.names.generate("KSTREAM-REPARTITION-") if name is None else name
         key_serde, value_serde = key_serde or self._key_serde, value_serde or self._value_serde
         node = repartition_node(
             self._scope,
@@ -245,7 +245,7 @@ class KStream(StreamLike[K, V]):
             key_serde or self._key_serde,
             value_serde or self._value_serde,
             needs_repartition=self._needs_repartition,
-            repartition_name=None if name is None else checked_name(name),
+            repartition_name=name,
         )
 
     def group_by(

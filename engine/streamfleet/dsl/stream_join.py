@@ -102,8 +102,6 @@ def _checked(operator: str, joined: StreamJoined) -> JoinWindows:
             f"{operator} with a KStream needs window=JoinWindows(...), but was given {joined.window!r}",
             hint="say how far apart in time records may be: JoinWindows(before=..., after=..., grace=...)",
         )
-    if joined.store_name is not None:
-        checked_name(joined.store_name)
     suppliers = [store for store in (joined.this_store, joined.other_store) if store is not None]
     for supplier in suppliers:
         _check_supplier(operator, supplier, joined.window)

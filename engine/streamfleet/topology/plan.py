@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from streamfleet.config import StreamsConfig
 from streamfleet.errors import OptionError, TopologyError
+from streamfleet.ids import LEGAL_NAME, MAX_NAME_LENGTH
 from streamfleet.state.changelog_names import changelog_name
 from streamfleet.topology.internal_topics import changelog_settings, repartition_settings
 from streamfleet.topology.nodes import SinkNode, SourceNode
@@ -52,7 +53,6 @@ def make_plan(topology: Topology, config: StreamsConfig, partitions: Mapping[str
     return _Planner(topology, config, partitions).plan()
 
 
-class _Planner:
 def check_asked_counts(topology: Topology) -> None:
     """What is wrong on every cluster is said when the topology is built: joined topics of which all were asked for, with different
     counts. Where other topics are among them, only their counts can tell.
@@ -65,6 +65,7 @@ def check_asked_counts(topology: Topology) -> None:
             _same_count(counts, "repartition topics")
 
 
+class _Planner:
     def __init__(self, topology: Topology, config: StreamsConfig, partitions: Mapping[str, int]) -> None:
         self._topology = topology
         self._config = config
@@ -84,6 +85,8 @@ def check_asked_counts(topology: Topology) -> None:
         plans: dict[int, SubTopologyPlan] = {}
         for part in self._parts:
             plans[part.id] = self._plan_part(part, internal)
+        for topic in internal:
+            _check_topic_name(topic)
         return TopologyPlan(plans, internal)
 
     def _plan_part(self, part: SubTopology, internal: dict[str, InternalTopic]) -> SubTopologyPlan:
@@ -217,6 +220,15 @@ def check_asked_counts(topology: Topology) -> None:
 
     def _real(self, topic: str) -> str:
         return self._topology.topic_name(topic, self._config.application_id)
+
+
+def _check_topic_name(topic: str) -> None:
+    if LEGAL_NAME.fullmatch(topic) is None or len(topic) > MAX_NAME_LENGTH:
+        raise TopologyError(
+            f"there can be no internal topic {topic!r}",
+            hint=f"rename the store or repartition: a topic has up to {MAX_NAME_LENGTH} characters out of ASCII letters, digits, "
+            "'.', '_' and '-'",
+        )
 
 
 def _same_count(counts: Mapping[str, int], what: str) -> int:

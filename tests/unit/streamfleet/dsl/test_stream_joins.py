@@ -224,7 +224,6 @@ def test_what_waits_for_a_partner_is_looked_for_once_in_an_interval(run):
             },
             "both named w",
         ),
-        ({"window": sf.JoinWindows(5, 5, 0), "store_name": "no/name"}, "character"),
     ],
 )
 def test_a_stream_join_that_cannot_be_is_refused(options, message):

@@ -152,7 +152,7 @@ def test_every_version_is_in_the_changelog_also_where_others_are_deduplicated(ne
             lambda: Stores.versioned_key_value("s", 10, segment_interval=0),
             "segment_interval of store s must be at least",
         ),
-        (lambda: Stores.versioned_key_value("no/name", 10), "a store cannot be named"),
+        (lambda: Stores.versioned_key_value("", 10), "a store's name cannot be empty"),
     ],
 )
 def test_a_versioned_store_that_cannot_be_is_refused(make, message):

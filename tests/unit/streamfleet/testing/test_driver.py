@@ -298,3 +298,16 @@ def test_what_a_global_table_cannot_read_is_left_out_without_a_dead_letter():
         assert driver.store("st").get("b").value == 5
         assert driver.metrics().dropped_records_total == 1
         assert driver.drain() == []
+
+
+@pytest.mark.parametrize("kind", ["rocksdb", "in_memory"])
+def test_a_store_that_is_not_logged_may_have_any_name(kind):
+    config = sf.StreamsConfig(application_id="app")
+    builder = sf.StreamsBuilder(config)
+    text = serdes.string()
+    stream = builder.stream("in", key_serde=text, value_serde=text)
+    store = Stores.key_value("a/b ../c", kind=kind, logging=False)
+    stream.group_by_key().count(materialized=sf.Materialized(store))
+    with TopologyTestDriver(builder.build()) as driver:
+        driver.pipe_raw("in", b"a", b"x", 1)
+        assert driver.store("a/b ../c").get("a").value == 1

@@ -154,3 +154,33 @@ def test_a_pattern_does_not_take_the_topics_of_global_stores():
     builder.stream(re.compile("g.*")).to("out")
     plan = builder.build().plan({"g1": 7, "g2": 2}, CONFIG)
     assert [(part.sources, part.tasks) for part in plan.sub_topologies.values()] == [(("g2",), 2)]
+
+
+@pytest.mark.parametrize(
+    ("build", "topic"),
+    [
+        (lambda stream, other: stream.repartition(name="a b").to("out"), "app-a b-repartition"),
+        (
+            lambda stream, other: stream.select_key(lambda k, v: v).group_by_key(name="a b").count(store="c"),
+            "app-a b-repartition",
+        ),
+        (
+            lambda stream, other: stream.join(
+                other, lambda one, two: one, window=sf.JoinWindows(1, 1, 0), store_name="a b"
+            ),
+            "app-a b-this-join-store-changelog",
+        ),
+    ],
+)
+def test_a_name_that_cannot_be_that_of_a_topic_is_refused_when_the_topic_is_wanted(build, topic):
+    builder = sf.StreamsBuilder()
+    build(builder.stream("in"), builder.stream("other"))
+    topology = builder.build()
+    with pytest.raises(sf.TopologyError, match=f"there can be no internal topic '{topic}'"):
+        topology.plan({"in": 1, "other": 1}, CONFIG)
+
+
+def test_a_name_that_no_topic_gets_may_be_any():
+    builder = sf.StreamsBuilder()
+    builder.stream("in").group_by_key(name="a b").count(store="c")
+    assert list(builder.build().plan({"in": 1}, CONFIG).internal_topics) == ["app-c-changelog"]
