@@ -30,20 +30,20 @@ VA = TypeVar("VA")
 _AGGREGATE = "COGROUPKSTREAM-AGGREGATE-"
 _MERGE = "COGROUPKSTREAM-MERGE-"
 
-Grouped = tuple["KGroupedStream[Any, Any]", Aggregator]
+Groups = dict["KGroupedStream[Any, Any]", Aggregator]
 MakeOperator = Callable[[Aggregator], TableOperator]
 
 
 class _Cogrouped(Generic[K, VA]):
     """What all kinds share: the streams, and how their aggregations become one table."""
 
-    def __init__(self, groups: list[Grouped]) -> None:
+    def __init__(self, groups: Groups) -> None:
         self._groups = groups
-        self._scope = groups[0][0]._scope
+        self._scope = next(iter(groups))._scope
 
     @property
     def _default_key_serde(self) -> Serde[Any] | None:
-        return next((grouped._key_serde for grouped, _ in self._groups if grouped._key_serde is not None), None)
+        return next((grouped._key_serde for grouped in self._groups if grouped._key_serde is not None), None)
 
     def _add(
         self,
@@ -56,7 +56,7 @@ class _Cogrouped(Generic[K, VA]):
         names, graph = self._scope.names, self._scope.graph
         parents, sources = self._parents(spec)
         operators, nodes = [], []
-        for number, ((_, aggregator), parent) in enumerate(zip(self._groups, parents, strict=True)):
+        for number, (aggregator, parent) in enumerate(zip(self._groups.values(), parents, strict=True)):
             operator = make(aggregator)
             node_name = names.suffixed(name, f"-cogroup-agg-{number}", _AGGREGATE)
             node = ProcessorGraphNode(node_name, operator, spec=spec)
@@ -80,7 +80,7 @@ class _Cogrouped(Generic[K, VA]):
         parents: list[GraphNode] = []
         sources: frozenset[str] = frozenset()
         unnamed = 0
-        for grouped, _ in self._groups:
+        for grouped in self._groups:
             parent: GraphNode = grouped._node
             if grouped._needs_repartition:
                 parent = grouped._repartition_for(spec, f"-{unnamed}" if unnamed else "")
@@ -90,7 +90,7 @@ class _Cogrouped(Generic[K, VA]):
             else:
                 sources |= grouped._sources
             parents.append(parent)
-        first, *others = (grouped for grouped, _ in self._groups)
+        first, *others = self._groups
         self._scope.graph.copartition(first._sources.union(*(other._sources for other in others)))
         return parents, sources
 
@@ -101,7 +101,9 @@ class CogroupedKStream(_Cogrouped[K, VA]):
     def cogroup(
         self, grouped: KGroupedStream[K, Any], aggregator: Callable[[K, Any, VA], VA | None]
     ) -> CogroupedKStream[K, VA]:
-        """One more stream, with `aggregator(key, value, aggregate)` for its values."""
+        """One more stream, with `aggregator(key, value, aggregate)` for its values; given again, it has the later one. As in the
+        original this adds to the group at hand, so that it is seen through every name that the group has.
+        """
         from streamfleet.dsl.grouped_stream import KGroupedStream
 
         if not isinstance(grouped, KGroupedStream):
@@ -109,7 +111,8 @@ class CogroupedKStream(_Cogrouped[K, VA]):
                 f"cogroup needs a KGroupedStream, but was given {grouped!r}", hint="group the stream first"
             )
         checked_function("cogroup", aggregator, "aggregator", ("key", "value", "aggregate"))
-        return CogroupedKStream([*self._groups, (grouped, aggregator)])
+        self._groups[grouped] = aggregator
+        return self
 
     def aggregate(
         self,
@@ -152,7 +155,7 @@ class CogroupedKStream(_Cogrouped[K, VA]):
 class TimeWindowedCogroupedKStream(_Cogrouped[K, VA]):
     """By time, sliding or unlimited windows."""
 
-    def __init__(self, groups: list[Grouped], windows: Windows | SlidingWindows) -> None:
+    def __init__(self, groups: Groups, windows: Windows | SlidingWindows) -> None:
         super().__init__(groups)
         self._windows = windows
 
@@ -188,7 +191,7 @@ class TimeWindowedCogroupedKStream(_Cogrouped[K, VA]):
 class SessionWindowedCogroupedKStream(_Cogrouped[K, VA]):
     """By sessions."""
 
-    def __init__(self, groups: list[Grouped], windows: SessionWindows) -> None:
+    def __init__(self, groups: Groups, windows: SessionWindows) -> None:
         super().__init__(groups)
         self._windows = windows
 

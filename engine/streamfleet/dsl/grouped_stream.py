@@ -89,7 +89,7 @@ class KGroupedStream(StreamLike[K, V]):
     def cogroup(self, aggregator: Callable[[K, V, VA], VA | None]) -> CogroupedKStream[K, VA]:
         """Aggregate this stream together with others: `aggregator(key, value, aggregate)` takes the values of this one."""
         checked_function("cogroup", aggregator, "aggregator", ("key", "value", "aggregate"))
-        return CogroupedKStream([(self, aggregator)])
+        return CogroupedKStream({self: aggregator})
 
     @overload
     def windowed_by(self, windows: SessionWindows) -> SessionWindowedKStream[K, V]: ...

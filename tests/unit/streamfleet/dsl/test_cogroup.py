@@ -101,3 +101,26 @@ def test_a_cogroup_that_cannot_be_is_refused(act, message):
     stream = sf.StreamsBuilder().stream("in")
     with pytest.raises(sf.OptionError, match=message):
         act(stream.group_by_key(), stream)
+
+
+def test_a_stream_given_twice_has_the_later_aggregator(run):
+    def build(builder):
+        left, right = builder.stream("L").group_by_key(), builder.stream("R").group_by_key()
+        cogrouped = left.cogroup(add("l")).cogroup(right, add("r")).cogroup(left, add("again"))
+        aggregated(cogrouped, None).to_stream().to("out")
+
+    records = [("L", "a", "x", 1), ("R", "a", "y", 2), ("L", "a", "z", 3)]
+    results, _, _ = run(build, records)
+    assert [record.value for record in results] == [b"againx", b"againxry", b"againxryagainz"]
+
+
+def test_a_stream_added_later_is_in_all_that_is_made_of_the_group(run):
+    def build(builder):
+        left, right = builder.stream("L").group_by_key(), builder.stream("R").group_by_key()
+        cogrouped = left.cogroup(add("l"))
+        windowed = cogrouped.windowed_by(sf.TimeWindows(10, 0))
+        cogrouped.cogroup(right, add("r"))
+        aggregated(windowed, None).to_stream(lambda key, _: str(key)).to("out")
+
+    results, _, _ = run(build, [("L", "a", "x", 1), ("R", "a", "y", 2)])
+    assert [record.value for record in results] == [b"lx", b"lxry"]
