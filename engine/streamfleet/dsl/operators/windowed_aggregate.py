@@ -18,6 +18,7 @@ from streamfleet.dsl.operators.table_view import (
 )
 from streamfleet.dsl.operators.window_close import CloseTimer
 from streamfleet.dsl.windows import EmitStrategy, Windows
+from streamfleet.errors import StreamsError
 from streamfleet.processor.api import ProcessorContext
 from streamfleet.records import NO_TIMESTAMP, Change, Record, TimeWindow, Windowed
 
@@ -110,12 +111,21 @@ class WindowedAggregateProcessor(AnyProcessor):
             return
         with self._store.fetch_all(*bounds) as closed:
             for key, row in closed:
+                if row.timestamp < 0:
+                    raise _without_timestamp(self._store_name)
                 self._forwarder.forward(Record(key, Change(row.value, None), row.timestamp, record.headers))
         timer.emitted(close_time)
 
     @abstractmethod
     def _closed_starts(self, timer: CloseTimer, close_time: int) -> tuple[int, int] | None:
         """Lowest and highest start of windows that have closed since the last time; None if there can be none."""
+
+
+def _without_timestamp(store: str) -> StreamsError:
+    return StreamsError(
+        f"a closed window cannot be emitted: store {store} keeps no timestamps",
+        hint="make it with Stores.timestamped_window, or give only a name",
+    )
 
 
 class TimeWindowedAggregateOperator(WindowedAggregateOperator):
