@@ -26,6 +26,7 @@ _SENSIBLE: tuple[type[Exception], ...] = (sf.StreamsError, ValueError, TypeError
 _JAVA_NAMES = {
     Boom.__qualname__: "java.lang.IllegalStateException",
     RefusedTextError.__qualname__: "org.apache.kafka.common.errors.SerializationException",
+    sf.ProductionError.__qualname__: "java.lang.IllegalArgumentException",  # of a record without topic
 }
 _STREAMS_EXCEPTION = "org.apache.kafka.streams.errors.StreamsException"
 _OF_A_STORE = re.compile("(key|value) of store .* cannot be serialized .*?: (?P<serde>[^;]*)")

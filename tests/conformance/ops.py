@@ -138,12 +138,13 @@ def repartition(op: Op, build: Build) -> Any:
     return build.receiver(op).repartition(**options(op, "repartitioned"))
 
 
-def topic_by(expression: Json) -> Callable[[Any, Any, Any], str]:
+def topic_by(expression: Json) -> Callable[[Any, Any, Any], Any]:
     """A topic chosen per record. Descriptions show the extractor's name, which in the recordings is this word."""
     node = compile_expression(expression, ("k", "v", "ts", "topic"))
 
-    def topic_of(key: Any, value: Any, context: Any) -> str:
-        return str(node({"k": key, "v": value, "ts": context.timestamp, "topic": context.topic}))
+    def topic_of(key: Any, value: Any, context: Any) -> str | None:
+        topic = node({"k": key, "v": value, "ts": context.timestamp, "topic": context.topic})
+        return topic if topic is None else str(topic)
 
     topic_of.__qualname__ = "BY-EXPRESSION"
     return topic_of

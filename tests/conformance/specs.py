@@ -202,5 +202,15 @@ def window(spec: Mapping[str, Json]) -> Any:
         case "unlimited":
             return sf.UnlimitedWindows(**({"start": spec["start"]} if "start" in spec else {}))
         case "join":
-            return sf.JoinWindows(spec.get("before", spec["diff"]), spec.get("after", spec["diff"]), grace)
+            return _join_windows(spec["diff"], spec, grace)
     raise MalformedScenarioError(f"unknown kind of window {spec['kind']}")
+
+
+def _join_windows(diff: int, spec: Mapping[str, Json], grace: int) -> Any:
+    """Java sets one side after the other, and checks what it has each time."""
+    windows = sf.JoinWindows(diff, diff, grace)
+    if "before" in spec:
+        windows = sf.JoinWindows(spec["before"], windows.after_ms, grace)
+    if "after" in spec:
+        windows = sf.JoinWindows(windows.before_ms, spec["after"], grace)
+    return windows
