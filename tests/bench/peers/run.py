@@ -65,7 +65,7 @@ def _parser(runners: dict[str, Runner]) -> argparse.ArgumentParser:
     add(
         "--long",
         action="store_true",
-        help="eight million records, four of slower workloads, with Java only: what a JVM does once it has compiled",
+        help="three to eight million records, with Java only: what a JVM does once it has compiled",
     )
     add("--thousands", type=int, help="of records, for each runner that would get more (defaults: runners.toml)")
     add("--timeout", type=float, default=300.0, help="seconds for one run (default: 300)")

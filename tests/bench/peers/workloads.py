@@ -18,8 +18,22 @@ SHARES: dict[Family, float] = {"orders": 1.0, "uniform": 1.0, "lines": 0.2, "pai
 """How much of a runner's records an input has: a line is five words, and a pair writes to two windows."""
 MOST_KEYS = 1000
 """Thousands of keys to restore, however long the run is."""
-LONG = {"W1": 8000, "W2": 8000, "W3": 8000, "W4": 4000, "W4c": 4000, "W6": 4000, "W7": 4000}
-"""What `--long` runs unless it is told, and thousands of records of each; others that are named have LONG_ELSE."""
+LONG = {
+    "W1": 8000,
+    "W2": 8000,
+    "W2u": 4000,
+    "W3": 8000,
+    "W4": 4000,
+    "W4c": 4000,
+    "W5": 6000,
+    "W6": 4000,
+    "W7": 4000,
+    "Ws": 3000,
+    "Wj": 4000,
+}
+"""What `--long` runs unless it is told, and thousands of records of each, for about a minute of ours; others that are named have
+LONG_ELSE.
+"""
 LONG_ELSE = 4000
 
 
