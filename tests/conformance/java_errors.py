@@ -50,7 +50,8 @@ def in_java_words(headers: list[list[Json]]) -> list[list[Json]]:
     shown = []
     for name, value in headers:
         if name == EXCEPTION_HEADER:
-            shown.append([name, _java_name(str(value), of_a_store=stored is not None)])
+            refused = stored is not None and stored["serde"].startswith("refused ")
+            shown.append([name, _java_name(str(value), refused=refused)])
         elif name == MESSAGE_HEADER and stored is not None:
             shown.append([name, stored["serde"]])
         else:
@@ -58,12 +59,12 @@ def in_java_words(headers: list[list[Json]]) -> list[list[Json]]:
     return shown
 
 
-def _java_name(python_name: str, *, of_a_store: bool) -> str:
+def _java_name(python_name: str, *, refused: bool) -> str:
     simple = python_name.rpartition(".")[2]
     if simple == TypeError.__qualname__:  # a value that its serde is not made for
         return _STREAMS_EXCEPTION
     if simple == sf.SerializationError.__qualname__:
-        return _JAVA_NAMES[RefusedTextError.__qualname__] if of_a_store else _STREAMS_EXCEPTION
+        return _JAVA_NAMES[RefusedTextError.__qualname__] if refused else _STREAMS_EXCEPTION
     return _JAVA_NAMES.get(simple, python_name)
 
 

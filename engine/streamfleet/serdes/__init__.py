@@ -5,7 +5,7 @@ value that does not fit raises TypeError or ValueError with what was given and w
 that called puts its own name around it. The `change` serde is internal to grouped tables and not exported here.
 """
 
-from streamfleet.serdes.api import Serde
+from streamfleet.serdes.api import Serde, WrongTypeError
 from streamfleet.serdes.lists import list_of
 from streamfleet.serdes.numbers import double, float_, integer, long, short
 from streamfleet.serdes.plain import boolean, bytes, string, uuid, void  # noqa: A004 Kafka's word
@@ -15,6 +15,7 @@ from streamfleet.serdes.windowed import session_windowed, windowed
 
 __all__ = [
     "Serde",
+    "WrongTypeError",
     "avro",
     "boolean",
     "bytes",

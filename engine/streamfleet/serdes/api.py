@@ -9,6 +9,12 @@ from streamfleet.errors import ConfigError
 T = TypeVar("T")
 
 
+class WrongTypeError(TypeError):
+    """The value is not of the kind that a serde is made for: a mistake in the topology, and no property of one record. At a sink
+    the processing handler is asked about it, as about any other mistake in code, and not the production handler.
+    """
+
+
 class Serde(Protocol[T]):
     """`topic` is the real name of the topic (for stores: of the changelog), for serdes that keep schemas by topic.
 

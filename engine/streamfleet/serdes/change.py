@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from streamfleet.errors import ConfigError
 from streamfleet.records import Change
-from streamfleet.serdes.api import Serde
+from streamfleet.serdes.api import Serde, WrongTypeError
 from streamfleet.serdes.varint import read_varint, write_varint
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class ChangeSerde(Generic[T]):
 
     def serialize(self, topic: str, value: Change[T] | None) -> bytes | None:
         if not isinstance(value, Change):
-            raise TypeError(f"{self!r} takes a Change, got {value!r} ({type(value).__name__})")
+            raise WrongTypeError(f"{self!r} takes a Change, got {value!r} ({type(value).__name__})")
         new = None if value.new is None else self.inner.serialize(topic, value.new)
         old = None if value.old is None else self.inner.serialize(topic, value.old)
         if new is None and old is None:

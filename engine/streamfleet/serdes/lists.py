@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Generic, TypeVar
 
-from streamfleet.serdes.api import Serde, resolved
+from streamfleet.serdes.api import Serde, WrongTypeError, resolved
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class ListSerde(Generic[T]):
         if value is None:
             return None
         if not isinstance(value, list | tuple):
-            raise TypeError(f"{self!r} takes a list, got {value!r} ({type(value).__name__})")
+            raise WrongTypeError(f"{self!r} takes a list, got {value!r} ({type(value).__name__})")
         items = [None if item is None else self.inner.serialize(topic, item) for item in value]
         return _variable(items) if self._item_size is None else _constant(items)
 

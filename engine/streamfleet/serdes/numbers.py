@@ -8,6 +8,8 @@ from __future__ import annotations
 import struct
 from typing import Generic, TypeVar
 
+from streamfleet.serdes.api import WrongTypeError
+
 N = TypeVar("N", int, float)
 
 
@@ -60,7 +62,7 @@ class NumberSerde(Generic[N]):
         kind = type(value).__name__
         if isinstance(value, int | float) and not (self._limits.startswith("an integer") and isinstance(value, float)):
             return ValueError(f"{self.name}() cannot hold {value!r}; it takes {self._limits}")
-        return TypeError(f"{self.name}() takes {self._limits}, got {value!r} ({kind}); use the serde that fits")
+        return WrongTypeError(f"{self.name}() takes {self._limits}, got {value!r} ({kind}); use the serde that fits")
 
 
 def _integer_limits(size: int) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import builtins
 import uuid as uuids
 
+from streamfleet.serdes.api import WrongTypeError
 
-def _wrong_type(name: str, expected: str, value: object) -> TypeError:
-    return TypeError(
+
+def _wrong_type(name: str, expected: str, value: object) -> WrongTypeError:
+    return WrongTypeError(
         f"{name}() takes {expected}, got {value!r} ({type(value).__name__}); use the serde that fits the type"
     )
 

@@ -9,6 +9,8 @@ from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
+from streamfleet.serdes.api import WrongTypeError
+
 T = TypeVar("T")
 
 _UNCHECKED = (Any, float)
@@ -35,7 +37,7 @@ class StructuredSerde(Generic[T]):
         if value is None:
             return None
         if self._class is not None and not isinstance(value, self._class):
-            raise TypeError(f"{self!r} takes {self._class.__name__}, got {value!r} ({type(value).__name__})")
+            raise WrongTypeError(f"{self!r} takes {self._class.__name__}, got {value!r} ({type(value).__name__})")
         try:
             return self._encode(value)
         except (TypeError, ValueError, OverflowError) as error:

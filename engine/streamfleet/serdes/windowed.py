@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from streamfleet.durations import LONG_MAX, Duration, duration_ms
 from streamfleet.records import SessionWindow, TimeWindow, Windowed
-from streamfleet.serdes.api import Serde
+from streamfleet.serdes.api import Serde, WrongTypeError
 
 K = TypeVar("K")
 
@@ -28,13 +28,13 @@ class _WindowedSerde(Generic[K]):
 
     def _key_bytes(self, topic: str, value: Windowed[K]) -> bytes:
         if not isinstance(value, Windowed):
-            raise TypeError(
+            raise WrongTypeError(
                 f"{self!r} takes a Windowed key, got {value!r} ({type(value).__name__}); "
                 "use the plain serde where keys are not windowed"
             )
         key = self.inner.serialize(topic, value.key)
         if key is None:
-            raise TypeError(f"{self!r} takes a Windowed key, got one whose key is None")
+            raise WrongTypeError(f"{self!r} takes a Windowed key, got one whose key is None")
         return key
 
 

@@ -17,7 +17,7 @@ from streamfleet.errors import ProductionError, SerializationError, TaskInterrup
 from streamfleet.ports import Producer
 from streamfleet.processor.handlers import HandlerResponse, HandlerResult, ProductionHandler
 from streamfleet.records import Headers, ProducerRecord, Record
-from streamfleet.serdes.api import Serde
+from streamfleet.serdes.api import Serde, WrongTypeError
 from streamfleet.topology.nodes import StreamPartitioner
 
 log = structlog.get_logger(__name__)
@@ -133,13 +133,14 @@ class RecordCollector:
     def _handle_serialization_error(
         self, operator: str, topic: str, record: Record[Any, Any], part: Literal["key", "value"], error: Exception
     ) -> None:
-        context = error_context(self._environment, operator)
-        try:
-            result = checked_answer(self._handler.handle_serialization_error(context, record, error, part))
-        except Exception as handler_error:
-            raise self._handler_failure(operator, error, handler_error) from handler_error
-        if self._carry_out(operator, result, "serialization error", error):
-            return
+        if not isinstance(error, WrongTypeError):
+            context = error_context(self._environment, operator)
+            try:
+                result = checked_answer(self._handler.handle_serialization_error(context, record, error, part))
+            except Exception as handler_error:
+                raise self._handler_failure(operator, error, handler_error) from handler_error
+            if self._carry_out(operator, result, "serialization error", error):
+                return
         actual = record.key if part == "key" else record.value
         raise SerializationError(
             f"the {part} of a record for topic {topic} is of type {type(actual).__qualname__} "

@@ -125,3 +125,26 @@ def test_longs_survive(value):
 @given(st.text())
 def test_text_survives(value):
     assert serdes.string().deserialize("t", serdes.string().serialize("t", value)) == value
+
+
+@pytest.mark.parametrize(
+    ("serde", "value"),
+    [
+        (serdes.string(), 5),
+        (serdes.bytes(), "text"),
+        (serdes.boolean(), 1),
+        (serdes.long(), "5"),
+        (serdes.uuid(), "text"),
+        (serdes.list_of(serdes.long()), 5),
+        (serdes.windowed(serdes.string(), size=5), "key"),
+        (serdes.json(dict), []),
+    ],
+)
+def test_a_value_of_another_kind_is_told_from_one_that_cannot_be_written(serde, value):
+    with pytest.raises(serdes.WrongTypeError):
+        serde.serialize("t", value)
+
+
+def test_a_number_out_of_range_is_of_the_right_type():
+    with pytest.raises(ValueError, match="cannot hold"):
+        serdes.short().serialize("t", 1 << 20)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from streamfleet import serdes
 from streamfleet.errors import ProductionError, SerializationError
 from streamfleet.processor.handlers import HandlerResponse, ProductionHandler
 from streamfleet.records import ProducerRecord, Record
@@ -162,3 +163,11 @@ def test_dead_letter_that_cannot_be_sent_fails_without_asking_again(environment_
     producer.refused_topics.add("dlq")
     with pytest.raises(ProductionError, match="a dead letter could not be sent to topic dlq"):
         environment.sender.send("snk", "out", Record("k", "v!", 7), text, text, None)
+
+
+def test_production_handler_is_not_asked_about_a_value_of_the_wrong_type(environment, producer, text):
+    handler = Asked(HandlerResponse.CONTINUE)
+    collector = RecordCollector(environment, producer, handler)
+    with pytest.raises(SerializationError, match="the value of a record for topic out is of type int"):
+        collector.send("snk", "out", Record("k", 5, 7), text, serdes.string(), None)
+    assert handler.calls == []
