@@ -14,7 +14,8 @@
     │   ├── TimestampError          its timestamp is negative or could not be extracted
     │   ├── ProcessingError         an operator or punctuator raised
     │   └── ProductionError         a result could not be sent
-    │       └── SerializationError  ... because it does not fit the sink's serde
+    │       ├── SerializationError  ... because it does not fit the sink's serde
+    │       └── SinkFunctionError   ... because the sink's topic function or partitioner raised
     └── StateStoreError             a store cannot do what was asked
         ├── TaskLockedError         another StreamThread of this process still has the task's directory: try again
         ├── ScanTooLargeError       ... for so many rows: ask for fewer
@@ -113,6 +114,10 @@ class ProductionError(RecordError):
 
 class SerializationError(ProductionError):
     """A result record does not fit the serde of its sink or store."""
+
+
+class SinkFunctionError(ProductionError):
+    """The topic function or partitioner of a sink raised. Its error is the cause, and what a processing handler is asked about."""
 
 
 class StateStoreError(StreamsError):

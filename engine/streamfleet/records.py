@@ -10,6 +10,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
+from streamfleet.errors import StreamsError
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -17,6 +19,10 @@ Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 """Record headers, in order; a name may stand more than once. A tuple, so that siblings in the graph can share it safely."""
 
 NO_TIMESTAMP = -1
+
+
+def _no_timestamp(number: int) -> StreamsError:
+    return StreamsError(f"a record cannot have the timestamp {number}", hint="timestamps are milliseconds since 1970")
 
 
 class Record(msgspec.Struct, Generic[K, V], frozen=True, gc=False):
@@ -34,6 +40,8 @@ class Record(msgspec.Struct, Generic[K, V], frozen=True, gc=False):
         return Record(self.key, value, self.timestamp, self.headers)
 
     def with_timestamp(self, timestamp: int) -> Record[K, V]:
+        if timestamp < 0:
+            raise _no_timestamp(timestamp)
         return Record(self.key, self.value, timestamp, self.headers)
 
     def with_headers(self, headers: Headers) -> Record[K, V]:
@@ -52,6 +60,8 @@ class FixedKeyRecord(msgspec.Struct, Generic[K, V], frozen=True, gc=False):
         return FixedKeyRecord(self.key, value, self.timestamp, self.headers)
 
     def with_timestamp(self, timestamp: int) -> FixedKeyRecord[K, V]:
+        if timestamp < 0:
+            raise _no_timestamp(timestamp)
         return FixedKeyRecord(self.key, self.value, timestamp, self.headers)
 
     def with_headers(self, headers: Headers) -> FixedKeyRecord[K, V]:

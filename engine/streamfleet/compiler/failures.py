@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from streamfleet.compiler.program import TaskEnvironment
-from streamfleet.errors import ProcessingError, ProductionError, TaskInterruptedError
+from streamfleet.errors import ProcessingError, ProductionError, SinkFunctionError, TaskInterruptedError
 from streamfleet.processor.handlers import Answer, ErrorContext, HandlerResponse, HandlerResult, as_result
 from streamfleet.records import NO_TIMESTAMP, Record, RecordContext
 
@@ -89,8 +89,10 @@ class ProcessingFailures:
 
     def _ask(self, operator: str, record: Record[Any, Any] | None, error: Exception) -> HandlerResult:
         handler, context = self._environment.processing_handler, self._context_of(error)
+        cause = error.__cause__ if isinstance(error, SinkFunctionError) else None
+        shown = cause if isinstance(cause, Exception) else error
         try:
-            return checked_answer(handler.handle(error_context(self._environment, operator, context), record, error))
+            return checked_answer(handler.handle(error_context(self._environment, operator, context), record, shown))
         except Exception as handler_error:
             handler_error.add_note(f"raised while handling: {error!r}")
             failure = ProcessingError(

@@ -14,7 +14,7 @@ from streamfleet.compiler.failures import ProcessingFailures
 from streamfleet.compiler.life_cycle import close_all, init_all, no_processor
 from streamfleet.compiler.node_context import FixedKeyNodeContext, NodeContext, Process
 from streamfleet.compiler.program import InputRecord, TaskEnvironment
-from streamfleet.errors import ConfigError, ProductionError
+from streamfleet.errors import ConfigError, ProductionError, SinkFunctionError
 from streamfleet.processor.api import FixedKeyProcessor, Processor, Punctuator
 from streamfleet.records import FixedKeyRecord, Record, RecordContext
 from streamfleet.serdes.api import Serde, resolved, resolved_value
@@ -133,7 +133,8 @@ class SinkRuntime:
         try:
             topic = self._topic(record.key, record.value, context.derive(record.timestamp, record.headers))
         except Exception as error:
-            raise ProductionError(f"the topic of a record could not be found: {error!r}", operator=self.name) from error
+            fact = f"the topic of a record could not be found: {error!r}"
+            raise SinkFunctionError(fact, operator=self.name) from error
         if not topic:
             raise ProductionError(
                 f"the topic of a record is {topic!r}", operator=self.name, hint="the topic function must return a name"

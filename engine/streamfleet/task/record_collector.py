@@ -13,7 +13,7 @@ import structlog
 
 from streamfleet.compiler.failures import checked_answer, error_context, where
 from streamfleet.compiler.program import SendParts, TaskEnvironment
-from streamfleet.errors import ProductionError, SerializationError, TaskInterruptedError
+from streamfleet.errors import ProductionError, SerializationError, SinkFunctionError, TaskInterruptedError
 from streamfleet.ports import Producer
 from streamfleet.processor.handlers import HandlerResponse, HandlerResult, ProductionHandler
 from streamfleet.records import Headers, ProducerRecord, Record
@@ -121,7 +121,8 @@ class RecordCollector:
             chosen = partitioner(topic, record.key, record.value, count)
             partitions = None if chosen is None else tuple(sorted(set(chosen)))
         except Exception as error:
-            raise self._error(operator, f"the partitioner for topic {topic} raised {error!r}") from error
+            fact, place = f"the partitioner for topic {topic} raised {error!r}", where(self._environment.record_context)
+            raise SinkFunctionError(fact, operator=operator, **place) from error
         if partitions and partitions[0] < 0:
             raise self._error(
                 operator,

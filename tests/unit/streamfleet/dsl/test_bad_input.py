@@ -247,3 +247,38 @@ def test_a_store_that_is_not_connected_is_refused_by_name():
     stream.process(Reads, name="reader")
     with pytest.raises(sf.StreamsError, match="operator reader has no store 'nope'.*connect the store"):
         run(builder, b"k", b"v")
+
+
+class Shown(sf.ProcessingHandler):
+    def __init__(self):
+        self.errors = []
+
+    def handle(self, context, record, error):
+        self.errors.append((context.operator, repr(error)))
+        return sf.HandlerResponse.CONTINUE
+
+
+@pytest.mark.parametrize("execution", ["compiled", "interpreted"])
+def test_a_handler_is_shown_what_the_functions_of_a_sink_raised(run, execution):
+    def build(builder):
+        stream = builder.stream("in").map_values(lambda value: value, name="same")
+        stream.to(lambda key, value, context: {"x": "out"}[value])
+        stream.to("other", partitioner=lambda topic, key, value, count: {"x": [0], "y": [0]}[value])
+
+    handler = Shown()
+    records = [("in", "a", "x", 1), ("in", "a", "z", 2), ("in", "a", "x", 3)]
+    results, _, dropped = run(build, records, processing_handler=handler, topology_execution=execution)
+    assert [(record.topic, record.timestamp) for record in results] == [
+        ("out", 1),
+        ("other", 1),
+        ("out", 3),
+        ("other", 3),
+    ]
+    assert (handler.errors, dropped) == ([("same", "KeyError('z')")], 1)
+
+
+@pytest.mark.parametrize("record", [sf.Record("k", "v", 5), sf.FixedKeyRecord("k", "v", 5)])
+def test_a_record_cannot_get_a_negative_timestamp(record):
+    assert record.with_timestamp(0).timestamp == 0
+    with pytest.raises(sf.StreamsError, match="cannot have the timestamp -1"):
+        record.with_timestamp(-1)
