@@ -135,7 +135,8 @@ class _WindowedStoreSpec(StoreSpec):
 
     def _retention(self, what: str, least_ms: int) -> int:
         chosen = self._options.retention_ms
-        self.has_least_retention = chosen is None or chosen == least_ms
+        kept = getattr(self._options.supplier, "retention", chosen)
+        self.has_least_retention = kept is None or kept == least_ms
         if chosen is None:
             return least_ms
         if chosen < least_ms:
