@@ -72,6 +72,28 @@ def windowed(graph: Graph) -> bool:
     return True
 
 
+def closed_in_supplied_store(graph: Graph) -> bool:
+    """A windowed aggregation in a store that the user brings, emitted on close."""
+    node = graph.pick("stream")
+    key = None if node is None else _grouped(graph, node)
+    if node is None or key is None or functions.is_windowed(key):
+        return False
+    draw = graph.draw
+    shape = draw.weighted({"tumbling": 3, "hopping": 3, "sliding": 3, "session": 3})
+    chosen, key_kind, span = window(graph, shape, key)
+    op = draw.one("count", "reduce", "aggregate")
+    kind, fields = _aggregation(graph, op, node.value)
+    if op == "aggregate" and shape == "session":
+        fields["merger"] = functions.merger(kind)
+    supplier = _supplier(graph, key_kind, 3 * span + 200)
+    if shape == "session":
+        supplier["memory"] = True  # on disk Java cannot find the sessions that have closed
+    graph.add("windowed_by", window=chosen)
+    graph.add("emit_strategy", strategy="on_window_close")
+    graph.node("table", key_kind, kind, op, **fields, **graph.supplied(key, kind, supplier), **draw.named())
+    return True
+
+
 def _grouped(graph: Graph, node: Node) -> Json:
     """Groups a stream; returns the type of the new key, or None if it cannot be grouped."""
     draw = graph.draw

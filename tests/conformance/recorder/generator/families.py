@@ -9,6 +9,7 @@ from tests.conformance.recorder.generator import (
     failing,
     inputs,
     joins,
+    mistakes,
     operators,
     processor_graphs,
     settings,
@@ -71,6 +72,25 @@ WINDOWS: dict[Operator, int] = {
     operators.mapped: 1,
     aggregations.aggregated: 1,
     aggregations.table_aggregated: 1,
+}
+CLOSINGS: dict[Operator, int] = {
+    aggregations.closed_in_supplied_store: 6,
+    operators.to_stream: 2,
+    operators.filtered: 1,
+    operators.mapped_values: 1,
+}
+OWN_PROCESSORS: dict[Operator, int] = {
+    operators.mapped: 4,
+    operators.rekeyed: 5,
+    operators.processed: 2,
+    operators.counted_in_store: 1,
+    operators.filtered: 1,
+    operators.mapped_values: 1,
+    operators.merged: 2,
+    operators.repartitioned: 1,
+    operators.to_table: 1,
+    operators.stream_table_joined: 2,
+    aggregations.aggregated: 5,
 }
 STREAM_JOINS: dict[Operator, int] = {
     joins.streams_joined: 6,
@@ -214,13 +234,20 @@ FAMILIES: dict[str, Callable[[Draw], Json]] = {
     "suppress": _chain(SUPPRESSIONS, {_stream: 2, operators.table: 2}, 2, 5),
     "cogroup": _chain(COGROUPS, {_stream: 1}, 1, 4),
     "versioned": _chain(VERSIONS, {_stream: 2, joins.versioned_table: 3, operators.table: 1}, 2, 6),
+    "closing": _chain(CLOSINGS, {_stream: 1}, 1, 4),
+    "optimized": lambda draw: settings.with_own_processors_optimized(
+        draw, _chain(OWN_PROCESSORS, {_stream: 3, operators.table: 1}, 4, 9)(draw)
+    ),
     "everything": lambda draw: settings.optimized(draw, _chain(EVERYTHING, _ALL_SOURCES, 4, 10)(draw)),
     "store": _with_config(store_scripts.scenario),
+    "history": _with_config(store_scripts.history),
     "papi": _with_config(processor_graphs.scenario),
+    "shared": _with_config(processor_graphs.shared),
     "errors": lambda draw: failing.sabotaged(draw, _small(draw)),
     "timestamps": lambda draw: settings.with_extractors(draw, _small(draw)),
     "idle": lambda draw: settings.with_idling(draw, FAMILIES["join"](draw)),
     "topology": lambda draw: settings.topology_only(draw, FAMILIES["chain"](draw)),
+    "mistake": lambda draw: mistakes.mistaken(draw, FAMILIES["stateless"](draw)),
     "naming": lambda draw: settings.topology_only(draw, settings.clashing(draw, FAMILIES["chain"](draw))),
 }
 

@@ -214,6 +214,25 @@ def processed(graph: Graph) -> bool:
     return True
 
 
+def rekeyed(graph: Graph) -> bool:
+    """A processor that gives new keys, or new values of the same type."""
+    node = graph.pick("stream")
+    if node is None or node.key != "string" or node.value != "string":
+        return False
+    draw = graph.draw
+    value = functions.value(draw, "string", "string")
+    if draw.chance(50):
+        processor: Json = {
+            "name": "apply",
+            "fn": ["list", ["pair", functions.key(draw, "string", "string", "string"), value]],
+        }
+        graph.node("stream", "string", "string", "process", on=node.id, processor=processor, **draw.named())
+    else:
+        processor = {"name": "apply", "fn": ["list", value]}
+        graph.node("stream", "string", "string", "process_values", on=node.id, processor=processor, **draw.named())
+    return True
+
+
 def counted_in_store(graph: Graph) -> bool:
     """A processor with a store of its own, given by name or by the supplier."""
     node = graph.pick("stream")

@@ -112,17 +112,31 @@ class ProcessorGraph:
             fields = {"topic_fn": ["if", ["is_null", "$v"], other, fields["topic"]]}
         self.ops.append({"op": "add_sink", "name": draw.fresh("snk"), "parents": draw.some(self.parents, 2), **fields})
 
+    def share_stores(self) -> None:
+        """More stores for processors than they use: what shares a store is one SubTopology."""
+        processors = [op["name"] for op in self.ops if op["op"] == "add_processor"]
+        for _ in range(self.draw.between(1, 3)):
+            chosen = self.draw.some(self.stores, 3)
+            self.ops.append({"op": "connect", "processor": self.draw.of(processors), "stores": chosen})
 
-def scenario(draw: Draw) -> Json:
+
+def shared(draw: Draw) -> Json:
+    """Several stores, each used by several processors."""
+    return scenario(draw, stores=draw.between(2, 4), shares=True)
+
+
+def scenario(draw: Draw, stores: int | None = None, *, shares: bool = False) -> Json:
     graph = ProcessorGraph(draw)
     for _ in range(draw.between(1, 2)):
         graph.add_source()
-    for _ in range(draw.between(0, 2)):
+    for _ in range(draw.between(0, 2) if stores is None else stores):
         graph.add_store()
     if draw.chance(40):
         graph.add_filled_store()
     for _ in range(draw.between(1, 4)):
         graph.add_processor()
+    if shares:
+        graph.share_stores()
     for _ in range(draw.between(1, 2)):
         graph.add_sink()
     steps = inputs.script(draw, graph.sources, steps=draw.between(8, 22), pace=draw.one(3, 10), advance_percent=20)

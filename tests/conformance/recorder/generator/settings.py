@@ -52,6 +52,13 @@ def optimized(draw: Draw, scenario: Json) -> Json:
     return scenario
 
 
+def with_own_processors_optimized(draw: Draw, scenario: Json) -> Json:
+    """Merged repartition topics, with and without the setting that says what processors of the user's own may do."""
+    scenario["config"]["topology.optimization"] = draw.one("all", "merge.repartition.topics")
+    scenario["config"] |= draw.maybe(60, **{"__enable.process.processValue.fix__": draw.one("true", "false")})
+    return scenario
+
+
 def topology_only(draw: Draw, scenario: Json) -> Json:
     """No script; topics with different partition counts, and settings of internal topics."""
     scenario.pop("steps")

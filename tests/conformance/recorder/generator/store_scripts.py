@@ -29,8 +29,20 @@ class Moment:
 
 
 def scenario(draw: Draw) -> Json:
+    """One store of the newest values."""
+    return _script(
+        draw,
+        draw.weighted({"kv": 2, "timestamped_kv": 2, "lru": 2, "window": 3, "timestamped_window": 3, "session": 4}),
+    )
+
+
+def history(draw: Draw) -> Json:
+    """One store with versions."""
+    return _script(draw, "versioned")
+
+
+def _script(draw: Draw, kind: str) -> Json:
     """One store, one processor, and a script of commands with times that reach over several segments of a store."""
-    kind = draw.weighted({"kv": 2, "timestamped_kv": 2, "lru": 2, "window": 3, "timestamped_window": 3, "session": 4})
     pace = draw.weighted({5: 3, 9_000: 2, 25_000: 3})
     store = _store(draw, kind, pace)
     commands = _COMMANDS[kind.removeprefix("timestamped_")]
@@ -61,6 +73,9 @@ def scenario(draw: Draw) -> Json:
 
 def _store(draw: Draw, kind: str, pace: int) -> Json:
     store: dict[str, Json] = {"name": "st", "kind": kind, "key": "string", "value": "string"}
+    if kind == "versioned":
+        store |= {"history": pace * draw.one(0, 1, 4, 10)} | draw.maybe(15, logging=False)
+        return store | draw.maybe(30, segment=max(1, pace * draw.one(1, 3)))
     store |= draw.maybe(60, caching=draw.chance(60)) | draw.maybe(15, logging=False)
     if kind == "lru":
         return store | {"capacity": draw.between(1, 4)}
@@ -188,9 +203,21 @@ def _session(draw: Draw, number: int, at: Moment) -> str:
     return f"{command} {_key(draw)} {_times(draw, at)}" if command.endswith("find") else f"{command} {_key(draw)}"
 
 
+def _versioned(draw: Draw, number: int, at: Moment) -> str:
+    command = draw.weighted({"put": 10, "delete": 3, "get": 3, "as_of": 6})
+    if command == "put":
+        return f"put {_key(draw)} {_value(draw, number)} {_time(draw, at)}"
+    if command == "delete":
+        return f"delete {_key(draw)} {_time(draw, at)}"
+    return (
+        f"get {_key(draw)}" if command == "get" else f"get {_key(draw)} {_time(draw, at) + draw.one(0, 0, 1, at.pace)}"
+    )
+
+
 _COMMANDS: dict[str, Callable[[Draw, int, Moment], str]] = {
     "kv": _key_value,
     "lru": _least_recently_used,
     "window": _window,
     "session": _session,
+    "versioned": _versioned,
 }
