@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
+_HAS_BOOTTIME = hasattr(time, "CLOCK_BOOTTIME")
+
 
 class PatientClock(Protocol):
     def now_ms(self) -> int:
@@ -19,10 +21,14 @@ class PatientClock(Protocol):
 
 
 class MonotonicClock:
-    """The machine's monotonic clock."""
+    """The machine's monotonic clock. Where the machine can be suspended, one that goes on meanwhile, as the group does: a member
+    that was asleep for longer than its session must know it before anybody has told it.
+    """
 
     def now_ms(self) -> int:
-        return time.monotonic_ns() // 1_000_000
+        # Linux stops its own CLOCK_MONOTONIC during a suspend, and only Linux has the other one.
+        elapsed_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) if _HAS_BOOTTIME else time.monotonic_ns()
+        return elapsed_ns // 1_000_000
 
     def pause_ms(self, milliseconds: int) -> None:
         time.sleep(max(0, milliseconds) / 1000)
