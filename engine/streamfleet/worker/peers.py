@@ -12,7 +12,9 @@ import ipaddress
 import socket
 import threading
 import time
+from concurrent.futures import Future
 from http import HTTPStatus
+from typing import Any
 
 import structlog
 
@@ -28,6 +30,8 @@ MAX_ANSWER_BYTES = 8 * 2**20
 MAX_HEAD_BYTES = 16 * 1024
 LOWEST_PORT = 1024
 MAX_IDLE_PER_PEER = 4
+IDLE_SECONDS = 60.0
+"""For how long a connection is kept that nobody asks over: its worker may be gone, or have another address."""
 
 
 class PeerError(StreamsError):
@@ -39,7 +43,9 @@ class Peers:
         self._application_id = application_id
         self._timeout_seconds = timeout_seconds
         self._lock = threading.Lock()
-        self._idle: dict[str, list[socket.socket]] = {}
+        self._idle: dict[str, list[tuple[socket.socket, float]]] = {}
+        """With the time since which each is idle, the latest last."""
+        self._lookups = _Lookups()
 
     def ask(self, endpoint: str, target: str) -> Answer:
         """GET `target` from `endpoint`. Raises PeerError."""
@@ -55,7 +61,7 @@ class Peers:
             except OSError:
                 kept.close()  # the other side has closed it meanwhile; a GET may be sent twice
         try:
-            connection = _connect(endpoint, deadline)
+            connection = _connect(endpoint, self._lookups, deadline)
             try:
                 return self._exchange(endpoint, connection, request, deadline)
             except BaseException:
@@ -83,30 +89,67 @@ class Peers:
 
     def _take(self, endpoint: str) -> socket.socket | None:
         with self._lock:
+            self._close_idle_since(time.monotonic() - IDLE_SECONDS)
             idle = self._idle.get(endpoint)
-            return idle.pop() if idle else None
+            return idle.pop()[0] if idle else None
 
     def _keep(self, endpoint: str, connection: socket.socket) -> None:
         with self._lock:
             idle = self._idle.setdefault(endpoint, [])
             if len(idle) < MAX_IDLE_PER_PEER:
-                idle.append(connection)
+                idle.append((connection, time.monotonic()))
                 return
         connection.close()
 
     def close(self) -> None:
         with self._lock:
-            for idle in self._idle.values():
-                for connection in idle:
-                    connection.close()
-            self._idle.clear()
+            self._close_idle_since(float("inf"))
+
+    def _close_idle_since(self, latest: float) -> None:
+        """Those of all workers: one that is gone is never asked again."""
+        for endpoint, idle in list(self._idle.items()):
+            while idle and idle[0][1] <= latest:
+                idle.pop(0)[0].close()
+            if not idle:
+                del self._idle[endpoint]
 
 
-def _connect(endpoint: str, deadline: float) -> socket.socket:
+class _Lookups:
+    """Addresses of names. A resolver cannot be told how long it may take, so it is asked in a thread of its own; whoever asks for a
+    name while that is being looked up waits for the same answer.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[tuple[str, int], Future[list[Any]]] = {}
+
+    def find(self, host: str, port: int, deadline: float) -> list[Any]:
+        with self._lock:
+            found = self._running.get((host, port))
+            if found is None:
+                found = self._running[host, port] = Future()
+                threading.Thread(
+                    target=self._look_up, args=(host, port, found), name="peer-lookup", daemon=True
+                ).start()
+        return found.result(_left(deadline))
+
+    def _look_up(self, host: str, port: int, found: Future[list[Any]]) -> None:
+        try:
+            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except UnicodeError as error:
+            found.set_exception(PeerError(f"{host!r} is no name of a host: {error}"))
+        except OSError as error:
+            found.set_exception(error)
+        finally:
+            with self._lock:
+                del self._running[host, port]
+
+
+def _connect(endpoint: str, lookups: _Lookups, deadline: float) -> socket.socket:
     host, _, port = endpoint.rpartition(":")
     if not port.isascii() or not port.isdigit() or not LOWEST_PORT <= int(port) <= 65535:
         raise PeerError(f"{endpoint!r} is not called: a worker's port is from {LOWEST_PORT} to 65535")
-    found = socket.getaddrinfo(host.removeprefix("[").removesuffix("]"), int(port), type=socket.SOCK_STREAM)
+    found = lookups.find(host.removeprefix("[").removesuffix("]"), int(port), deadline)
     family, kind, protocol, _, address = found[0]
     ip = ipaddress.ip_address(str(address[0]).partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:

@@ -135,3 +135,43 @@ def test_the_address_that_was_looked_at_is_the_one_that_is_called(peers, serve, 
     monkeypatch.setattr(module.socket, "getaddrinfo", changing)
     assert peers.ask(f"worker.example:{port}", "/query/x").body == b"1"
     assert lookups == ["worker.example"]
+
+
+def test_a_name_that_is_looked_up_for_ever_takes_no_longer_than_an_answer(monkeypatch):
+    peers = Peers("app", timeout_seconds=0.2)
+    answered, lookups = threading.Event(), []
+
+    def hanging(host, *args, **options):
+        lookups.append(host)
+        answered.wait(10)
+        raise socket.gaierror("no such name")
+
+    monkeypatch.setattr(module.socket, "getaddrinfo", hanging)
+    began = time.monotonic()
+    for _ in range(3):
+        with pytest.raises(PeerError, match="does not answer"):
+            peers.ask("worker.example:8080", "/query/x")
+    answered.set()
+    assert time.monotonic() - began < 3
+    assert lookups == ["worker.example"], "one thread waits for a name, however often it is asked for"
+
+
+def test_a_name_that_cannot_be_one_is_refused(peers):
+    with pytest.raises(PeerError, match="no name of a host"):
+        peers.ask(f"{'x' * 70}.example:8080", "/query/x")
+
+
+def test_connections_to_a_worker_that_is_not_asked_any_more_are_closed(peers, serve, monkeypatch):
+    ended = threading.Event()
+
+    def wait_for_end(connection):
+        if connection.recv(1) == b"":
+            ended.set()
+
+    gone, there = serve(answer(b"1"), then=wait_for_end), serve(answer(b"2"), answer(b"3"))
+    for endpoint in (gone, there):
+        peers.ask(endpoint, "/query/x")
+    later = time.monotonic() + module.IDLE_SECONDS + 1
+    monkeypatch.setattr(module.time, "monotonic", lambda: later)
+    peers.ask(there, "/query/x")
+    assert ended.wait(5)
