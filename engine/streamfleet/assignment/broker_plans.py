@@ -6,10 +6,11 @@ where queries go by input partitions; a StreamThread names it by its content id,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from streamfleet.assignment.snapshot import MemberReport, Plan, TaskKey
 from streamfleet.ids import TopicPartition
+from streamfleet.kafka.address import Address
 from streamfleet.kafka.errors import GroupFatalError
 from streamfleet.kafka.streams_group.values import BrokerTask, EndpointPartitions, TaskSets
 
@@ -40,8 +41,8 @@ class BrokerPlans:
             fence=(),  # the broker does not say who ran a task before; by the time it moves one, its transaction has timed out
             follow_up=False,
             owners={},
-            endpoints={str(each.endpoint): self._tasks_that_read(each.active) for each in endpoints},
-            standby_endpoints={str(each.endpoint): self._tasks_that_read(each.standby) for each in endpoints},
+            endpoints=self._by_endpoint((each.endpoint, each.active) for each in endpoints),
+            standby_endpoints=self._by_endpoint((each.endpoint, each.standby) for each in endpoints),
             shutdown=shutdown,
         )
 
@@ -57,6 +58,14 @@ class BrokerPlans:
             )
         return tuple(sorted(TaskKey(self._content_ids[number], partition) for number, partition in tasks))
 
-    def _tasks_that_read(self, partitions: Iterable[TopicPartition]) -> tuple[TaskKey, ...]:
-        read = {TaskKey(content_id, n) for topic, n in partitions for content_id in self._readers.get(topic, ())}
-        return tuple(sorted(read))
+    def _by_endpoint(
+        self, told: Iterable[tuple[Address, Collection[TopicPartition]]]
+    ) -> dict[str, tuple[TaskKey, ...]]:
+        """The broker tells of each member; all threads of a process have the same endpoint."""
+        tasks: dict[str, set[TaskKey]] = {}
+        for endpoint, partitions in told:
+            tasks.setdefault(str(endpoint), set()).update(self._tasks_that_read(partitions))
+        return {endpoint: tuple(sorted(read)) for endpoint, read in tasks.items()}
+
+    def _tasks_that_read(self, partitions: Iterable[TopicPartition]) -> Iterator[TaskKey]:
+        return (TaskKey(content_id, n) for topic, n in partitions for content_id in self._readers.get(topic, ()))

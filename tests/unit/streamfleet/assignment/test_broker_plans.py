@@ -44,6 +44,15 @@ def test_a_plan_tells_tasks_by_what_they_are_and_endpoints_by_task():
     assert not plan.shutdown and not plan.follow_up and plan.fence == ()
 
 
+def test_members_with_one_endpoint_are_threads_of_one_process():
+    here = Address("here", 80)
+    first = EndpointPartitions(here, frozenset({TopicPartition("in", 0)}), frozenset({TopicPartition("in-2", 1)}))
+    second = EndpointPartitions(here, frozenset({TopicPartition("in", 1)}), frozenset({TopicPartition("in-2", 0)}))
+    plan = PLANS.plan(TaskSets(), [first, second], shutdown=False)
+    assert plan.endpoints == {"here:80": (TaskKey("first", 0), TaskKey("first", 1))}
+    assert plan.standby_endpoints == {"here:80": (TaskKey("tenth", 0), TaskKey("tenth", 1))}
+
+
 def test_a_task_of_another_topology_is_fatal():
     with pytest.raises(GroupFatalError, match="does not have: 3"):
         PLANS.plan(TaskSets(frozenset({BrokerTask("3", 0)})), [], shutdown=False)
