@@ -289,7 +289,7 @@ def probe(url: UrlArgument, token_file: TokenFileOption = None) -> None:
     """Ask the app's group for a rebalance now, so that tasks can move to where they were made ready.
 
     Needed rarely: a worker whose warm-ups have caught up asks by itself (probing.when.caught.up), and so does the group now and
-    then (probing.rebalance.interval.ms).
+    then (probing.rebalance.interval.ms). Refused with group.protocol=streams, where the broker plans.
     """
     _order(url, token_file, "probe")
 

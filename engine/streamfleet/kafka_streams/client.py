@@ -234,6 +234,11 @@ class KafkaStreams:
     def probe(self) -> None:
         """Ask the group for a rebalance now, so that tasks whose warm-ups are ready can move."""
         self._require_started()
+        if self._config.group_protocol == "streams":
+            raise StreamsError(
+                "nobody can be asked for a rebalance: the broker plans for this group",
+                hint="with group.protocol=streams there are no warm-ups, and the broker moves tasks by itself",
+            )
         for driver in self._threads.drivers[:1]:
             driver.thread.probe()
 

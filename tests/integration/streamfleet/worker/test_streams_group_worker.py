@@ -7,6 +7,7 @@ from streamfleet.kafka.coordinator import CoordinatorLine
 from streamfleet.kafka.error_codes import ErrorCode
 from streamfleet.kafka.patience import MonotonicClock
 from streamfleet.kafka.streams_group.group_settings import set_group_settings
+from streamfleet.worker.control_client import ControlError, WorkerDoor
 
 CONFIG = """
 application.id: {app}
@@ -36,7 +37,9 @@ def test_the_tasks_of_a_killed_worker_are_taken_over_and_a_group_with_members_is
     first = shop.run(state="one")
     first.until_ready()
     second = shop.run(state="two")
-    second.until_ready()
+    door = second.until_ready()
+    with pytest.raises(ControlError, match=r"refused \(409\): .*the broker plans"):
+        WorkerDoor(door.url).order("probe")
     shop.write("to", "be", "to")
     shop.counts(lambda found: found == {"to": 2, "be": 1})
     first.process.kill()
