@@ -4,7 +4,7 @@ imports the library behind it. The clock's port is in clock.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -219,6 +219,9 @@ class ClusterReader(Protocol):
     """What the leader of a group asks the cluster before it assigns tasks. Every call answers soon or fails: all others wait."""
 
     def list_offsets(self, partitions: Iterable[TopicPartition], kind: OffsetKind) -> dict[TopicPartition, int]: ...
+
+    def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """How far the group has processed its inputs; partitions of which it has committed nothing are left out."""
 
     def partition_racks(self, names: Iterable[str]) -> dict[TopicPartition, frozenset[str]]:
         """Racks of the brokers that have a replica, for all partitions of these topics; empty where brokers have no rack."""

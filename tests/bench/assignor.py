@@ -11,7 +11,7 @@ import argparse
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 from tests.unit.streamfleet.assignment.simulated_cluster import Cluster, Process
@@ -116,6 +116,9 @@ class EveryChangelog:
 
     def list_offsets(self, partitions: Iterable[TopicPartition], kind: OffsetKind) -> dict[TopicPartition, int]:
         return dict.fromkeys(partitions, 1_000_000)
+
+    def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return {}
 
     def partition_racks(self, names: Iterable[str]) -> dict[TopicPartition, frozenset[str]]:
         return {}

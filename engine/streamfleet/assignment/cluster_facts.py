@@ -6,7 +6,7 @@ An assignor can do without either: tasks then stay where they are, and are looke
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import structlog
@@ -45,8 +45,18 @@ def cluster_facts(cluster: ClusterReader, members: Sequence[Member], settings: A
 
 
 def _end_offset_sums(cluster: ClusterReader, infos: Sequence[SubTopologyInfo]) -> dict[TaskKey, int]:
-    changelogs = {task: tuple(info.changelogs_of(task)) for info in infos if info.stateful for task in info.tasks()}
+    stateful = [info for info in infos if info.stateful]
+    changelogs = {task: tuple(info.changelogs_of(task)) for info in stateful for task in info.tasks()}
     partitions = {partition for each in changelogs.values() for partition in each}
     # Behind the last record, not the last stable one: that is where a restore has to get to before the task can run.
-    ends = cluster.list_offsets(partitions, OffsetKind.HIGH_WATERMARK) if partitions else {}
-    return {task: sum(ends[partition] for partition in each) for task, each in changelogs.items() if each}
+    # Of an input topic, a copy has what was processed of it: what waits behind that is for whoever will run the task.
+    inputs = {partition for info in stateful for partition in _read_as_changelogs(info)}
+    written = partitions - inputs
+    ends = cluster.list_offsets(written, OffsetKind.HIGH_WATERMARK) if written else {}
+    if inputs:
+        ends = ends | cluster.committed(inputs)
+    return {task: sum(ends.get(partition, 0) for partition in each) for task, each in changelogs.items() if each}
+
+
+def _read_as_changelogs(info: SubTopologyInfo) -> Iterator[TopicPartition]:
+    return (each for task in info.tasks() for each in info.changelogs_of(task) if each.topic in info.sources)

@@ -1,4 +1,4 @@
-"""The Admin and ClusterReader ports over librdkafka: topics, their settings and their offsets.
+"""The Admin port over librdkafka: topics, their settings and their offsets.
 
 Called by internal_topic_manager.py, by the commit (changelog offsets under at-least-once, purging of repartition
 topics), by restore (where the log ends) and by the reset command. All calls are safe to repeat, and are repeated while
@@ -57,7 +57,7 @@ class _TopicExists(KafkaClientError):
 
 
 class KafkaAdmin:
-    """Implements Admin and ClusterReader."""
+    """Implements Admin, and what ClusterReader asks about topics."""
 
     def __init__(self, settings: Mapping[str, Any], patience: BrokerPatience | None = None) -> None:
         self._client = make_client(AdminClient, settings)

@@ -60,16 +60,16 @@ class OffsetClient:
             self._clock.pause_ms(METADATA_PAUSE_MS)
 
     def committed(
-        self, partitions: Collection[TopicPartition], timeout_ms: int
+        self, partitions: Collection[TopicPartition], timeout_ms: int, *, stable: bool = True
     ) -> dict[TopicPartition, CommittedOffset]:
         """Offsets of the partitions that have one. Waits for open transactions: an offset that a transaction is about to
-        overwrite is not what a new owner may start from.
+        overwrite is not what a new owner may start from. Not `stable`: nothing is started from them.
         """
         deadline_ms = self._clock.now_ms() + timeout_ms
         unstable: list[TopicPartition] = []
         while partitions:
             try:
-                answer = self._line.ask(offset_fetch(self._group_id, partitions), deadline_ms)
+                answer = self._line.ask(offset_fetch(self._group_id, partitions, require_stable=stable), deadline_ms)
             except GroupTimeoutError as error:
                 raise (_still_open(unstable) if unstable else error) from error
             if answer.code is ErrorCode.NONE:

@@ -35,6 +35,7 @@ from streamfleet.kafka.client_settings import ClientSettings
 from streamfleet.kafka.connection import TcpConnector
 from streamfleet.kafka.consumer import KafkaConsumer
 from streamfleet.kafka.group_client import GroupClient, GroupSettings
+from streamfleet.kafka.group_cluster import GroupCluster
 from streamfleet.kafka.internal_topic_manager import InternalTopicManager, message_limits
 from streamfleet.kafka.internal_topic_watch import InternalTopicWatch
 from streamfleet.kafka.membership import Membership, classic_membership
@@ -318,14 +319,16 @@ class Wiring:
             config.max_poll_interval_ms,
             config.heartbeat_interval_ms,
         )
+        connector = TcpConnector({**self._settings.connection, "client.id": name}, clock)
         protocol = StreamsProtocol(
             self._incarnation,
             settings=_assignor_settings(config),
             assignor=task_assignor(config.task_assignor),
-            cluster=self._quick_admin,
+            cluster=GroupCluster(
+                self._quick_admin, config.application_id, connector, clock, timeout_ms=LEADER_ASKING_MS
+            ),
             memory=SlotMemory(self._directory.path / f".tasks-{number}"),
         )
-        connector = TcpConnector({**self._settings.connection, "client.id": name}, clock)
         client = GroupClient(settings, connector, clock, protocol=protocol.name)
         return classic_membership(client, protocol, clock, wake=wake.set)
 

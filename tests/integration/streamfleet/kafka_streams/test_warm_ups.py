@@ -141,3 +141,21 @@ def test_a_warm_up_that_has_caught_up_does_not_wait_for_another_one_that_has_not
             assert len(running(first)) == 3
             second.set_restore_rate(0)
             wait_for(lambda: len(running(first)) == len(running(second)) == 2)
+
+
+def test_a_copy_of_an_input_topic_is_ready_though_more_waits_in_the_topic_than_may_be_restored(bench):
+    source = bench.topic("in", 2)
+    builder = sf.StreamsBuilder()
+    builder.table(source, materialized=sf.Materialized("latest"))
+    settings = {"acceptable_recovery_lag": 100, "topology_optimization": "reuse.ktable.source.topics"}
+    config = bench.config("first", **settings)
+    topology = builder.build(config)
+    bench.write(source, [(f"k{i}", "old") for i in range(KEYS)])
+    with bench.running(topology, config) as first:
+        wait_for(lambda: sum(counts_of(first).processed_records.values()) == KEYS)
+        first.pause()
+        bench.write(source, [(f"k{i}", "new") for i in range(KEYS)])  # nobody processes these yet
+        with KafkaStreams(topology, bench.config("second", **settings)) as second:
+            second.start()
+            wait_for(lambda: len(running(first)) == len(running(second)) == 1, timeout_seconds=30)
+            assert counts_of(second).restored_records <= KEYS

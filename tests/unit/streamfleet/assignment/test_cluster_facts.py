@@ -17,10 +17,11 @@ PLAIN = SubTopologyInfo("plain", {"lines": 2}, False)
 
 
 class Cluster:
-    """Every partition has `ends` records; racks by topic."""
+    """Every partition has `end` records; `committed` of some were processed; racks by topic."""
 
-    def __init__(self, end: int = 100_000, racks: dict | None = None) -> None:
+    def __init__(self, end: int = 100_000, racks: dict | None = None, committed: dict | None = None) -> None:
         self.end = end
+        self.done = committed or {}
         self.racks = racks
         self.away = False
         self.asked: list[TopicPartition] = []
@@ -30,6 +31,11 @@ class Cluster:
         self._answer()
         self.asked += sorted(partitions)
         return dict.fromkeys(partitions, self.end)
+
+    def committed(self, partitions):
+        self._answer()
+        self.asked += sorted(partitions)
+        return {partition: self.done[partition] for partition in partitions if partition in self.done}
 
     def partition_racks(self, names):
         if self.racks is None:
@@ -57,9 +63,32 @@ def test_ends_are_summed_over_the_changelogs_of_each_task():
 
 
 def test_a_source_that_is_a_changelog_is_asked_only_for_the_partitions_it_has():
-    cluster = Cluster()
-    assert asked(cluster, TABLE).end_offset_sums == {TaskKey("table", 0): 100_000}
+    cluster = Cluster(committed={TopicPartition("prices", 0): 70})
+    assert asked(cluster, TABLE).end_offset_sums == {TaskKey("table", 0): 70}
     assert cluster.asked == [TopicPartition("prices", 0)]
+
+
+def test_state_made_of_an_input_topic_ends_where_its_processing_does():
+    mixed = SubTopologyInfo("mixed", {"prices": 2}, True, ("prices", "counts-log"))
+    cluster = Cluster(committed={TopicPartition("prices", 0): 70})
+    assert asked(cluster, mixed).end_offset_sums == {TaskKey("mixed", 0): 100_070, TaskKey("mixed", 1): 100_000}
+
+
+def test_a_copy_of_an_input_topic_moves_whatever_waits_in_the_topic_behind_it():
+    table = SubTopologyInfo("table", {"prices": 2}, True, ("prices",))
+    both = list(table.tasks())
+    cluster = Cluster(committed={TopicPartition("prices", number): 70 for number in (0, 1)})
+    leader, new = StreamsProtocol(cluster=cluster), StreamsProtocol(cluster=cluster)
+    told = {
+        "a": report("a", table, owned=frozenset(both), offset_sums=dict.fromkeys(both, 70)),
+        "b": report("b", table, standby=frozenset(both[1:]), offset_sums={both[1]: 70}),
+    }
+    subscribers = [
+        Subscriber(name, None, protocol.subscribe(told[name], generation_id=1, counter=0))
+        for name, protocol in (("a", leader), ("b", new))
+    ]
+    first = leader.receive(told["a"], leader.assign(subscribers)["a"])
+    assert set(first.plan.active) == {both[0]} and first.follow_up
 
 
 def test_without_state_nothing_is_asked():
