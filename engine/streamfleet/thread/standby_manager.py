@@ -55,17 +55,19 @@ class StandbyManager:
     def progress(self) -> dict[TaskId, TaskProgress]:
         return {each.task_id: each for each in self._updater.progress() if each.task_id in self._tasks}
 
-    def warm(self, acceptable_lag: int) -> frozenset[TaskId]:
-        """Those warm-ups that are near enough to become active."""
+    def warm(self, acceptable_lag: int) -> dict[TaskId, int]:
+        """Those warm-ups that are near enough to become active, and how much of its changelogs each has."""
         known = self.progress()
         lags = {task_id: known[task_id].remaining for task_id in self.warm_ups if task_id in known}
-        return frozenset(task_id for task_id, lag in lags.items() if lag is not None and lag <= acceptable_lag)
+        near = [task_id for task_id, lag in lags.items() if lag is not None and lag <= acceptable_lag]
+        return {task_id: known[task_id].offset_sum for task_id in near}
 
     # coming and going
 
     def want(self, wanted: Mapping[TaskId, UpdateKind], promoted: Collection[TaskId]) -> None:
         """Close copies that are no longer wanted; those in `promoted` stay open until `promote`."""
         self._wanted = dict(wanted)
+        self._next_limits_ms = 0  # a new plan: all members have just committed
         self._close([task_id for task_id in self._tasks if task_id not in wanted and task_id not in promoted])
 
     def open_missing(self) -> None:

@@ -1,12 +1,14 @@
 """A second process on the real broker: tasks with state are made ready there before they move, and moving costs no restore."""
 
 import itertools
+import threading
 import time
 
 import streamfleet as sf
 from streamfleet.kafka_streams import KafkaStreams
 from streamfleet.partitioner import partition_for
 from streamfleet.state.rocksdb_engine import RocksDBEngine
+from streamfleet.thread.warm_up_watch import FIRST_PAUSE_MS
 
 KEYS = 3000
 VALUE = "x" * 500
@@ -159,3 +161,37 @@ def test_a_copy_of_an_input_topic_is_ready_though_more_waits_in_the_topic_than_m
             second.start()
             wait_for(lambda: len(running(first)) == len(running(second)) == 1, timeout_seconds=30)
             assert counts_of(second).restored_records <= KEYS
+
+
+def test_a_task_that_commits_every_thirty_seconds_moves_though_each_commit_is_more_than_may_be_restored(bench):
+    """At least once with the defaults: the changelog gets each key once, when the rebalance begins that is to move the task."""
+    topology, source = latest_value(bench)
+    keys, ended = itertools.cycle(range(KEYS)), threading.Event()
+
+    def write_on():
+        while not ended.wait(0.1):  # more than may be restored, in less than the first pause between two requests
+            bench.write(source, [(f"k{next(keys)}", VALUE) for _ in range(40)])
+
+    settings = {
+        "acceptable_recovery_lag": 300,
+        "commit_interval_ms": sf.StreamsConfig(application_id="defaults").commit_interval_ms,
+    }
+    bench.write(source, [(f"k{i}", VALUE) for i in range(KEYS)])
+    writer = threading.Thread(target=write_on)
+    with bench.running(topology, bench.config("first", **settings)) as first:
+        wait_for(lambda: sum(counts_of(first).processed_records.values()) == KEYS)
+        slow = bench.config("second", restore_rate_limit_bytes_per_second=400_000, **settings)
+        with KafkaStreams(
+            topology, slow
+        ) as second:  # two seconds for the copy, and 400 records more of each task until then
+            second.start()
+            writer.start()
+            try:
+                wait_for(lambda: copies(second))
+                wait_for(lambda: counts_of(second).rebalances >= 2)  # asked for, and not moved
+                began = time.monotonic()
+                wait_for(lambda: len(running(first)) == len(running(second)) == 1, timeout_seconds=30)
+                assert time.monotonic() - began < FIRST_PAUSE_MS / 1000
+            finally:
+                ended.set()
+                writer.join()

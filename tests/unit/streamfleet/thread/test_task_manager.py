@@ -108,13 +108,13 @@ def test_warm_ups_are_warm_when_they_are_near_enough(member):
         first.cluster.write(*CHANGELOG, b"k%d" % number, (1).to_bytes(8, "big"))
     first.updater.pause(True)
     first.assign(warmup=[0, 1])
-    assert first.tasks.standbys.warm(5) == {TaskId(0, 1)}  # which has nothing to read
+    assert first.tasks.standbys.warm(5) == {TaskId(0, 1): 0}  # which has nothing to read
     first.updater.pause(False)
     first.step()
-    assert first.tasks.standbys.warm(5) == first.tasks.standbys.warm_ups == {TASK, TaskId(0, 1)}
+    assert first.tasks.standbys.warm(5).keys() == first.tasks.standbys.warm_ups == {TASK, TaskId(0, 1)}
     assert first.tasks.standbys.wanted == {TASK: UpdateKind.WARMUP, TaskId(0, 1): UpdateKind.WARMUP}
     first.assign(standby=[0])
-    assert first.tasks.standbys.warm(5) == first.tasks.standbys.warm_ups == set()
+    assert first.tasks.standbys.warm(5).keys() == first.tasks.standbys.warm_ups == set()
 
 
 def test_a_corrupted_standby_is_wiped_alone_and_begins_anew(member):

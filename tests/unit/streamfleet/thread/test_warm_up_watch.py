@@ -11,12 +11,12 @@ from streamfleet.thread.stream_thread import StreamThread
 from streamfleet.thread.warm_up_watch import FIRST_PAUSE_MS, TOGETHER_MS, WarmUpWatch
 
 
-def warm(*partitions, lag=0, on_their_way=()):
-    """Warm-ups that are so far behind, and others that have far to go."""
+def warm(*partitions, lag=0, has=1000, on_their_way=()):
+    """Warm-ups that are so far behind, with so much of their changelogs, and others that have far to go."""
     lags = dict.fromkeys(map(task, partitions), lag) | dict.fromkeys(map(task, on_their_way), 10**6)
     return SimpleNamespace(
         warm_ups=frozenset(lags),
-        warm=lambda acceptable: frozenset(task_id for task_id, lag in lags.items() if lag <= acceptable),
+        warm=lambda acceptable: {task_id: has for task_id, lag in lags.items() if lag <= acceptable},
     )
 
 
@@ -104,6 +104,58 @@ def test_a_task_that_comes_back_as_a_warm_up_is_asked_for_at_once(watch):
     watch.on_plan()
     assert not watch.is_due(warm(), 1)
     assert watch.is_due(warm(0), 2)
+
+
+# the leader did not move them, because more was committed when the rebalance began than may be restored
+
+
+def test_what_was_committed_for_the_rebalance_is_read_and_asked_for_again_at_once(watch):
+    assert watch.is_due(warm(0, has=1000), 0)
+    assert not watch.is_due(warm(0, has=6000), 100)  # the plan is not there yet
+    watch.on_plan()
+    assert not watch.is_due(warm(0, lag=4900, has=1100), 200)
+    assert watch.is_due(warm(0, has=6000), 300)
+
+
+def test_what_the_leader_accepts_is_no_reason_to_ask_again(watch):
+    assert watch.is_due(warm(0, has=1000), 0)
+    watch.on_plan()
+    assert not watch.is_due(warm(0, has=1100), 100)
+
+
+def test_each_commit_must_be_half_of_the_one_before_to_go_on_like_that(watch):
+    assert watch.is_due(warm(0, has=1000), 0)
+    for now_ms, has in ((100, 9000), (200, 13_000), (300, 15_000)):  # 8000, 4000, 2000
+        watch.on_plan()
+        assert watch.is_due(warm(0, has=has), now_ms)
+    watch.on_plan()
+    assert not watch.is_due(warm(0, has=16_500), 400)
+    assert watch.is_due(warm(0, has=16_500), 300 + FIRST_PAUSE_MS)
+    watch.on_plan()
+    assert watch.is_due(warm(0, has=30_000), 400 + FIRST_PAUSE_MS)  # all that was held back during the pause
+
+
+def test_an_app_that_always_writes_more_than_is_accepted_is_not_rebalanced_all_the_time(watch):
+    asked, now_ms = 0, 0
+    while now_ms < 40 * FIRST_PAUSE_MS:
+        watch.on_plan()
+        asked += watch.is_due(warm(0, has=10 * now_ms), now_ms)
+        now_ms += 250
+    assert asked <= 2 * 6
+
+
+@pytest.mark.parametrize(("per_second", "requests"), [(1, 1), (100, 2), (300, 3)])
+def test_a_task_that_held_its_changelog_back_for_thirty_seconds_moves_within_two(watch, per_second, requests):
+    """A rebalance takes 200 ms, the copy reads 10,000 records a second, and 100 of them may be left."""
+    now_ms, committed_ms, has, left = 30_000, 0, 10_000, []
+    while not left or left[-1] > 100:
+        watch.on_plan()
+        assert watch.is_due(warm(0, has=has), now_ms)
+        left.append(per_second * (now_ms - committed_ms) // 1000)
+        committed_ms = now_ms
+        has += left[-1]
+        now_ms += 200 + left[-1] // 10
+    assert len(left) == requests and now_ms <= 32_000
 
 
 def test_it_can_be_switched_off():
