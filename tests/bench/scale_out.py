@@ -5,7 +5,8 @@ and move when they are. Measures, on a broker of its own, how long that takes, a
 moves: a record is written to every partition every 20 ms, and the longest gap between two results is what its keys were not
 available for. For comparison: how long it would have taken if tasks moved only with the timer, which asks every ten minutes.
 
-Exits with 1 if a task moved before its copy was within `acceptable.recovery.lag`.
+Exits with 1 if a task moved before its copy was within `acceptable.recovery.lag`, or if a partition, moved or not, was without
+results for more than a second.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ BATCH = 50_000
 TICK_SECONDS = 0.02
 TIMER_SECONDS = 600
 ACCEPTABLE_LAG = 10_000
+LONGEST_GAP_SECONDS = 1.0
+"""For which the keys of a partition may give no results, whatever moves."""
 
 
 def main() -> int:
@@ -181,7 +184,7 @@ class Ticks:
 
 
 def measure(bootstrap: str, directory: Path) -> int:
-    """0 if no task moved before it was ready, else 1."""
+    """0 if all was as it should be, else 1."""
     first = WorkerProcess(bootstrap, directory / "first")
     first.until(lambda status: len(status["running"]) == PARTITIONS)
     ticks = Ticks(bootstrap)
@@ -197,8 +200,8 @@ def measure(bootstrap: str, directory: Path) -> int:
             moved_at = time.monotonic()
             time.sleep(3)
             moved = {int(task.partition("_")[2]) for task in second.status["running"]}
-            report(ticks, usual, moved, (began, warming, moved_at))
-            return verdict({task: second.lags.get(task) for task in second.status["running"]})
+            gaps = report(ticks, usual, moved, (began, warming, moved_at))
+            return verdict({task: second.lags.get(task) for task in second.status["running"]}, gaps)
         finally:
             second.close()
     finally:
@@ -206,7 +209,11 @@ def measure(bootstrap: str, directory: Path) -> int:
         first.close()
 
 
-def report(ticks: Ticks, usual: dict[int, float], moved: set[int], times: tuple[float, float, float]) -> None:
+def report(
+    ticks: Ticks, usual: dict[int, float], moved: set[int], times: tuple[float, float, float]
+) -> dict[int, float]:
+    """For how long each partition gave no results."""
+    gaps: dict[int, float] = {}
     began, warming, moved_at = times
     end = moved_at + 3
     print(f"{'copies begun after':<44}{warming - began:8.2f} s")
@@ -214,17 +221,22 @@ def report(ticks: Ticks, usual: dict[int, float], moved: set[int], times: tuple[
     for number in sorted(usual):
         what = "moved" if number in moved else "stayed"
         gap, at = ticks.longest_gap(number, began, end)
+        gaps[number] = gap
         title = f"partition {number} ({what}): no results for at most"
         print(f"{title:<44}{gap:8.2f} s   (from {at - began:.2f} s on; before: {usual[number]:.2f} s)")
+    return gaps
 
 
-def verdict(lags: Mapping[str, int | None]) -> int:
-    """By what was seen of a copy last, before it became the task; None: it was none."""
+def verdict(lags: Mapping[str, int | None], gaps: Mapping[int, float]) -> int:
+    """By what was seen of a copy last, before it became the task (None: it was none), and by how long each partition was silent."""
     early = {task: lag for task, lag in lags.items() if lag is None or lag > ACCEPTABLE_LAG}
     for task, lag in sorted(lags.items()):
         print(f"{'task ' + task + ' moved, behind by':<44}{'all of it' if lag is None else f'{lag:8} records'}")
     print(f"no task moves with more than {ACCEPTABLE_LAG} records to restore: {'NOT MET' if early else 'met'}")
-    return 1 if early else 0
+    silent = sorted(number for number, gap in gaps.items() if gap > LONGEST_GAP_SECONDS)
+    told = f"NOT MET: partitions {', '.join(map(str, silent))}" if silent else "met"
+    print(f"no key is without results for more than {LONGEST_GAP_SECONDS:g} s: {told}")
+    return 1 if early or silent else 0
 
 
 if __name__ == "__main__":
