@@ -8,6 +8,7 @@ an exporter. What each name means to people is in the worker's metric catalogue.
 
 from __future__ import annotations
 
+import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,7 @@ from streamfleet.ids import TaskId
 Activity = Literal["restore", "poll", "process", "punctuate"]
 """What a StreamThread spends its time on; commits have a histogram of their own."""
 
+QUERY_BOUNDS_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 LATENCY_BOUNDS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -147,6 +149,32 @@ class ThreadCounts:
         yield Sample("commit_failures_total", labels, self.commit_failures)
 
 
+class QueryCounts:
+    """Queries that a worker was asked over HTTP. Written by all threads of its door."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._answers: dict[tuple[str, int], int] = {}
+        self._latencies: dict[str, LatencyHistogram] = {}
+
+    def add(self, kind: str, status: int, seconds: float) -> None:
+        with self._lock:
+            self._answers[kind, status] = self._answers.get((kind, status), 0) + 1
+            self._latencies.setdefault(kind, LatencyHistogram(QUERY_BOUNDS_SECONDS)).observe(seconds)
+
+    @property
+    def latencies(self) -> Mapping[str, LatencyHistogram]:
+        """By kind."""
+        with self._lock:
+            return dict(self._latencies)
+
+    def samples(self) -> Iterator[Sample]:
+        with self._lock:
+            answers = list(self._answers.items())
+        for (kind, status), count in answers:
+            yield Sample("queries_total", {"kind": kind, "status": str(status)}, count)
+
+
 class Metrics:
     """The numbers of one app in this process: of its tasks together, and of each of its StreamThreads."""
 
@@ -154,6 +182,7 @@ class Metrics:
         self._dropped: dict[Dropped, int] = {}
         self._stalls: dict[Stall, int] = {}
         self._threads: dict[str, ThreadCounts] = {}
+        self.queries = QueryCounts()
 
     def record_dropped(self, operator: str, reason: str, count: int = 1) -> None:
         key = Dropped(operator, reason)
@@ -191,5 +220,6 @@ class Metrics:
             yield Sample("dropped_records_total", {"operator": operator, "reason": reason}, count)
         for (topic, cause), count in list(self._stalls.items()):
             yield Sample("read_stalls_total", {"topic": topic, "cause": cause}, count)
+        yield from self.queries.samples()
         for name, counts in self.threads.items():
             yield from counts.samples(name)

@@ -32,6 +32,8 @@ class TaskProgress(msgspec.Struct, frozen=True):
     restored_records: int
     positions: Mapping[TopicPartition, int]
     """Offset of the next record of each changelog."""
+    remaining_bytes: int | None = None
+    """An estimate, by what was read so far: keys and values per offset. None: nothing was."""
 
     @property
     def offset_sum(self) -> int:
@@ -53,6 +55,11 @@ class Update:
     totals: dict[TopicPartition, int] = field(default_factory=dict)
     """Records applied, by partition."""
     restored_records: int = 0
+    restored_bytes: float = 0.0
+    """About: measured by a part of the records."""
+
+    def __post_init__(self) -> None:
+        self._began_at = sum(self.positions.values())
 
     @property
     def is_active(self) -> bool:
@@ -77,8 +84,23 @@ class Update:
         return sum(max(0, ends[partition] - at) for partition, at in self.positions.items())
 
     @property
+    def remaining_bytes(self) -> int | None:
+        left, passed = self.remaining, sum(self.positions.values()) - self._began_at
+        if left == 0:
+            return 0
+        # Per offset, not per record: a compacted changelog has holes, and what is left of it has as many.
+        return None if left is None or passed <= 0 else round(left * self.restored_bytes / passed)
+
+    @property
     def is_complete(self) -> bool:
         return self.is_active and self.remaining == 0
 
     def progress(self) -> TaskProgress:
-        return TaskProgress(self.task.task_id, self.kind, self.remaining, self.restored_records, dict(self.positions))
+        return TaskProgress(
+            self.task.task_id,
+            self.kind,
+            self.remaining,
+            self.restored_records,
+            dict(self.positions),
+            self.remaining_bytes,
+        )

@@ -40,6 +40,8 @@ class RestoreStatus(msgspec.Struct, frozen=True):
     restored_records: int
     records_per_second: float | None
     eta_seconds: float | None
+    remaining_bytes: int | None = None
+    """An estimate, by the size of what was read so far."""
 
 
 class TaskStatus(msgspec.Struct, frozen=True):
@@ -154,7 +156,7 @@ class StatusWriter:
     def _restore(self, task_id: TaskId, progress: TaskProgress, now_ms: int) -> RestoreStatus:
         remaining = progress.remaining or 0
         rate, eta = self._pace(task_id, remaining, now_ms)
-        return RestoreStatus(remaining, progress.restored_records, rate, eta)
+        return RestoreStatus(remaining, progress.restored_records, rate, eta, progress.remaining_bytes)
 
     def _pace(self, task_id: TaskId, remaining: int, now_ms: int) -> tuple[float | None, float | None]:
         """Records per second by which less is left, and seconds until nothing is."""

@@ -85,6 +85,18 @@ METRICS = (
         "Changelog offsets a restoring task has still to read; gone when it runs.",
     ),
     MetricSpec(
+        "restore_remaining_bytes",
+        "gauge",
+        ("task",),
+        "About how many bytes these are, by the size of what was read; absent until something was.",
+    ),
+    MetricSpec(
+        "restore_eta_seconds",
+        "gauge",
+        ("task",),
+        "Time until it has read them at the mean rate since it began; absent while there is none.",
+    ),
+    MetricSpec(
         "standby_tasks", "gauge", ("kind",), "Copies of other processes' tasks that are kept here: standby or warmup."
     ),
     MetricSpec(
@@ -117,6 +129,14 @@ METRICS = (
         ("thread",),
         "Records of time 0, which the client cannot write: they were written with time 1.",
     ),
+    MetricSpec(
+        "queries_total",
+        "counter",
+        ("kind", "status"),
+        "Queries over HTTP by what was asked for (key, scan, none that could be told) and the answer's status; "
+        "a forwarded one counts in both workers.",
+    ),
+    MetricSpec("query_seconds", "histogram", ("kind",), "Time until their answers were ready to send."),
     MetricSpec("rebalances_total", "counter", ("thread",), "Plans that a StreamThread got from its group."),
     MetricSpec(
         "lost_assignments_total",

@@ -45,9 +45,10 @@ class MetricExporter(Collector):
         by_name: dict[str, list[Sample]] = {}
         for sample in self._samples():
             by_name.setdefault(sample.name, []).append(sample)
+        latencies = {"commit_seconds": self._app.commit_latencies(), "query_seconds": self._app.query_latencies()}
         for spec in METRICS:
             if spec.kind == "histogram":
-                yield _histogram(spec, self._app.commit_latencies())
+                yield _histogram(spec, latencies[spec.name])
             else:
                 yield _plain(spec, by_name.get(spec.name, ()))
 
@@ -81,6 +82,10 @@ def _of_tasks(thread: ThreadStatus) -> Iterator[Sample]:
     for task in thread.tasks:
         if task.restore is not None:
             yield Sample("restore_remaining_records", {"task": task.id}, task.restore.remaining_records)
+            if task.restore.remaining_bytes is not None:
+                yield Sample("restore_remaining_bytes", {"task": task.id}, task.restore.remaining_bytes)
+            if task.restore.eta_seconds is not None:
+                yield Sample("restore_eta_seconds", {"task": task.id}, task.restore.eta_seconds)
         for each in task.inputs:
             if each.lag_records is not None:
                 labels = {"topic": each.topic, "partition": str(each.partition)}
@@ -97,11 +102,11 @@ def _plain(spec: MetricSpec, samples: Iterable[Sample]) -> Metric:
 
 def _histogram(spec: MetricSpec, latencies: Mapping[str, LatencyHistogram]) -> Metric:
     family = HistogramMetricFamily(spec.full_name, spec.meaning, labels=spec.labels)
-    for thread, latency in latencies.items():
+    for label, latency in latencies.items():
         counts, total = list(latency.counts), 0
         buckets = []
         for bound, count in zip([*map(str, latency.bounds_seconds), "+Inf"], counts, strict=True):
             total += count
             buckets.append((bound, total))
-        family.add_metric([thread], buckets, latency.sum_seconds)
+        family.add_metric([label], buckets, latency.sum_seconds)
     return family

@@ -102,5 +102,10 @@ class ObservedApp:
             found[reason] = found.get(reason, 0) + count
         return found
 
+    def query_latencies(self) -> Mapping[str, LatencyHistogram]:
+        """By kind of query."""
+        return self._streams.metrics().queries.latencies
+
     def commit_latencies(self) -> Mapping[str, LatencyHistogram]:
+        """By thread."""
         return {name: counts.commit_latency for name, counts in self._streams.metrics().threads.items()}

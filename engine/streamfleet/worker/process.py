@@ -141,7 +141,8 @@ class Worker:
         token = self._settings.control_token
         secrets = secrets_of(self._config.client_settings) | ({token} if token is not None else set())
         routes = Pages(self._app, redactor(secrets)).routes
-        queries = QueryPages(self._config.application_id, lambda: self._streams.queries, peers, self._clock)
+        asked = self._streams.metrics().queries
+        queries = QueryPages(self._config.application_id, lambda: self._streams.queries, peers, self._clock, asked)
         routes.get(QUERY_PREFIX, queries.answer)
         routes.get(DIGEST_PREFIX, DigestPages(lambda: self._streams.queries).answer)
         Controls(self._streams, self._drain, token=token, is_local=address.host in LOOPBACK).add_to(routes)

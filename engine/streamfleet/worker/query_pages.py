@@ -12,6 +12,7 @@ An answer is whole or none: a scan that lacks a partition is a 503, and one that
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -21,6 +22,7 @@ import msgspec
 
 from streamfleet.clock import Clock
 from streamfleet.errors import ScanTooLargeError, StoreUnavailableError, TooManyQueriesError
+from streamfleet.metrics import QueryCounts
 from streamfleet.query.app_queries import AppQueries
 from streamfleet.query.hosts import KeyQueryMetadata
 from streamfleet.query.queries import KeyQuery, TimestampedKeyQuery
@@ -54,33 +56,53 @@ class _PeerScan(msgspec.Struct):
 class QueryPages:
     """`queries` raises StoreUnavailableError while the app does not run."""
 
-    def __init__(self, application_id: str, queries: Callable[[], AppQueries], peers: Peers, clock: Clock) -> None:
+    def __init__(
+        self,
+        application_id: str,
+        queries: Callable[[], AppQueries],
+        peers: Peers,
+        clock: Clock,
+        counts: QueryCounts | None = None,
+    ) -> None:
         self._application_id = application_id
         self._own = {APPLICATION_HEADER: application_id}
         self._queries = queries
         self._peers = peers
         self._clock = clock
+        self._counts = counts or QueryCounts()
         self._slots = list(range(MAX_QUERIES))
         self._scan_slots = list(range(MAX_SCANS))
         """Those that are free. A list gives and takes one at a time, and costs a query a tenth of what a semaphore does."""
 
     def answer(self, request: Request) -> Answer:
         """A handler for Routes."""
+        began = time.perf_counter()
+        kind, answer = self._answer(request)
+        self._counts.add(kind, answer.status, time.perf_counter() - began)
+        return answer
+
+    def _answer(self, request: Request) -> tuple[str, Answer]:
+        """With what was asked for, as the metrics have it."""
+        kind = "none"
         asked_for = request.headers.get(APPLICATION_HEADER.lower(), self._application_id)
         if asked_for != self._application_id:
-            return self._refusal(HTTPStatus.MISDIRECTED_REQUEST, "other_application", "this is a worker of another app")
+            why = "this is a worker of another app"
+            return kind, self._refusal(HTTPStatus.MISDIRECTED_REQUEST, "other_application", why)
         try:
             queries = self._queries()
             question = parse_question(request, queries.catalogue)
-            return self._in_slot(queries, question, request)
+            kind = "scan" if question.key is None else "key"
+            return kind, self._in_slot(queries, question, request)
         except RefusedQuestionError as refused:
-            return self._refusal(refused.status, refused.code, str(refused))
+            return kind, self._refusal(refused.status, refused.code, str(refused))
         except TooManyQueriesError as error:
-            return self._refusal(HTTPStatus.TOO_MANY_REQUESTS, "too_many_queries", str(error), headers=RETRY_AFTER)
+            answer = self._refusal(HTTPStatus.TOO_MANY_REQUESTS, "too_many_queries", str(error), headers=RETRY_AFTER)
+            return kind, answer
         except ScanTooLargeError as error:
-            return self._refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "scan_too_large", str(error))
+            return kind, self._refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "scan_too_large", str(error))
         except StoreUnavailableError as error:
-            return self._refusal(HTTPStatus.SERVICE_UNAVAILABLE, "not_running", str(error), headers=RETRY_AFTER)
+            answer = self._refusal(HTTPStatus.SERVICE_UNAVAILABLE, "not_running", str(error), headers=RETRY_AFTER)
+            return kind, answer
 
     def _in_slot(self, queries: AppQueries, question: Question, request: Request) -> Answer:
         is_scan = question.key is None

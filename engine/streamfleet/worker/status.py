@@ -106,10 +106,12 @@ def _total_restore(tasks: list[TaskStatus]) -> dict[str, Any]:
     """Tasks of a thread are restored together, so the slowest says when all are done."""
     restores = [task.restore for task in tasks if task.restore is not None]
     etas = [restore.eta_seconds for restore in restores]
+    sizes = [restore.remaining_bytes for restore in restores]
     known = [eta for eta in etas if eta is not None]
     return {
         "tasks": len(restores),
         "remaining_records": sum(restore.remaining_records for restore in restores),
+        "remaining_bytes": None if None in sizes else sum(size or 0 for size in sizes),
         "records_per_second": sum(restore.records_per_second or 0.0 for restore in restores),
         "eta_seconds": max(known, default=None) if len(known) == len(etas) else None,
     }

@@ -161,6 +161,22 @@ def test_a_task_that_is_up_to_date_is_handed_back_at_once():
     assert not updater.is_restoring
 
 
+@pytest.mark.parametrize(("markers", "left"), [((), 7 * 3), ({1, 2}, 7)])
+def test_the_bytes_that_are_left_are_estimated_from_those_that_were_read(markers, left):
+    broker = Broker(Log(last=9, markers=markers))  # three bytes each; of a compacted log, offsets without records
+    updater = updater_of(broker)
+    updater.add(Task(), UpdateKind.ACTIVE, {})
+    run(updater, 1)
+    [progress] = updater.progress()
+    assert (progress.remaining, progress.remaining_bytes) == (7, left)
+
+
+def test_how_many_bytes_are_left_is_not_known_before_something_was_read():
+    _, updater = restore(Log(last=7, open_from=0), Task(), steps=1)
+    [progress] = updater.progress()
+    assert (progress.remaining, progress.remaining_bytes) == (8, None)
+
+
 def test_the_end_is_that_of_the_start():
     log = Log(last=7)
     broker = Broker(log)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamfleet.changelog.progress import UpdateKind
+from streamfleet.changelog.progress import TaskProgress, UpdateKind
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.metrics import ThreadCounts
 from streamfleet.task.phases import TaskPhase
@@ -93,7 +93,7 @@ def test_what_tasks_have_done_and_where_the_time_went_are_told(tasks):
 def restoring(tasks, remaining, restored):
     task = tasks.tasks[TaskId(0, 0)]
     task.phase = TaskPhase.RESTORING
-    tasks.progress = [SimpleNamespace(task_id=task.task_id, remaining=remaining, restored_records=restored)]
+    tasks.progress = [TaskProgress(task.task_id, UpdateKind.ACTIVE, remaining, restored, {}, 10 * remaining)]
 
 
 def test_the_rate_of_a_restore_is_its_mean_and_gives_the_time_left(writer, tasks):
@@ -103,7 +103,7 @@ def test_the_rate_of_a_restore_is_its_mean_and_gives_the_time_left(writer, tasks
     restore = writer.write("assigned", 2000).tasks[0].restore
     assert restore.records_per_second == 300
     assert restore.eta_seconds == pytest.approx(1.3)
-    assert (restore.remaining_records, restore.restored_records) == (400, 500)
+    assert (restore.remaining_records, restore.restored_records, restore.remaining_bytes) == (400, 500, 4000)
 
 
 def test_a_second_restore_of_a_task_begins_with_no_rate(writer, tasks):

@@ -27,7 +27,7 @@ def value(app, name, **labels):
 
 def busy(streams):
     streams.state = ClientState.RUNNING
-    restoring = TaskStatus("1_0", "restoring", 0, (), RestoreStatus(40, 2, None, None))
+    restoring = TaskStatus("1_0", "restoring", 0, (), RestoreStatus(40, 2, 4.0, 10.0, 800))
     running = TaskStatus("0_0", "running", 30, (InputStatus("words", 0, 5, 7), InputStatus("more", 0, 5, None)), None)
     copy = StandbyStatus("1_1", "warmup", 12, 3, None, None)
     streams.statuses = [ThreadStatus("shop-0", "running", NOW_MS, (running, restoring), (copy,))]
@@ -39,6 +39,8 @@ def busy(streams):
     counts.commit_latency.observe(0.03)
     counts.commit_latency.observe(99)
     streams.metrics().record_dropped("join", "null key")
+    streams.metrics().queries.add("key", 200, 0.002)
+    streams.metrics().queries.add("key", 503, 3.0)
     streams.metrics().record_read_stall("words", "_BAD_MSG")
 
 
@@ -55,6 +57,8 @@ def test_every_counter_and_gauge_is_shown(app, streams, clock):
     assert value(app, "input_lag_records", topic="words", partition="0") == 7
     assert value(app, "uncommitted_bytes", thread="shop-0") == 30
     assert value(app, "restore_remaining_records", task="1_0") == 40
+    assert value(app, "restore_remaining_bytes", task="1_0") == 800
+    assert value(app, "restore_eta_seconds", task="1_0") == 10
     assert value(app, "last_step_age_seconds", thread="shop-0") == 2
 
 
@@ -70,6 +74,13 @@ def test_commit_latencies_are_a_cumulative_histogram(app, streams):
     assert value(app, "commit_seconds_bucket", thread="shop-0", le="+Inf") == 2
     assert value(app, "commit_seconds_count", thread="shop-0") == 2
     assert value(app, "commit_seconds_sum", thread="shop-0") == 99.03
+
+
+def test_queries_are_counted_by_what_was_asked_and_answered(app, streams):
+    busy(streams)
+    assert value(app, "queries_total", kind="key", status="503") == 1
+    assert value(app, "query_seconds_bucket", kind="key", le="0.0025") == 1
+    assert value(app, "query_seconds_count", kind="key") == 2
 
 
 def test_every_metric_of_the_catalogue_has_samples_in_a_busy_app(app, streams):

@@ -15,7 +15,7 @@ def running_task(number=0):
 
 def restoring_task(number, remaining, rate):
     eta = None if rate is None else remaining / rate
-    return TaskStatus(f"1_{number}", "restoring", 0, (), RestoreStatus(remaining, 1, rate, eta))
+    return TaskStatus(f"1_{number}", "restoring", 0, (), RestoreStatus(remaining, 1, rate, eta, 20 * remaining))
 
 
 def thread(*tasks, phase="running", written_at_ms=NOW_MS):
@@ -86,7 +86,13 @@ def test_the_full_status_is_json_with_threads_tasks_and_restore(app, streams, cl
     status = msgspec.json.decode(msgspec.json.encode(full_status(app)))
     assert status["state"] == "rebalancing"
     assert status["state_age_ms"] == 1500
-    assert status["restore"] == {"tasks": 2, "remaining_records": 100, "records_per_second": 20.0, "eta_seconds": 7.0}
+    assert status["restore"] == {
+        "tasks": 2,
+        "remaining_records": 100,
+        "remaining_bytes": 2000,
+        "records_per_second": 20.0,
+        "eta_seconds": 7.0,
+    }
     [told] = status["threads"]
     assert told["last_step_age_ms"] == 1500
     assert told["tasks"][0]["inputs"] == [
