@@ -56,5 +56,51 @@ def test_tasks_move_to_a_second_member_and_back(bench, guarantee):
             assert emitted == sorted(set(emitted))
 
 
+def test_processes_of_two_versions_share_what_both_have_while_an_app_is_changed_one_by_one(bench):
+    source, counts = bench.topic("in", 4), bench.topic("counts", 4)
+    other, copied = bench.topic("other", 2), bench.topic("copied", 2)
+
+    def version(number):
+        builder = sf.StreamsBuilder()
+        if number == 2:  # in front, so that what both have has another number
+            builder.stream(other).group_by_key().count(store="others").to_stream().to(
+                copied, value_serde=sf.serdes.long()
+            )
+        words = builder.stream(source).group_by_key().count(store="counts")
+        words.to_stream().to(counts, value_serde=sf.serdes.long())
+        return builder.build()
+
+    def running(worker, number):
+        return bench.running(version(number), bench.config(worker, processing_guarantee="exactly_once_v2"))
+
+    keys, total = [f"k{i}" for i in range(40)], 0
+
+    def write_and_expect(*, others):
+        nonlocal total
+        bench.write(source, [(key, "x") for key in keys])
+        bench.write(other, [(key, "x") for key in keys])
+        total += 1
+        bench.read(counts, lambda got: newest(got) == {key.encode(): total for key in keys})
+        if others:
+            bench.read(copied, lambda got: newest(got) == {key.encode(): total for key in keys})
+
+    with running("first", 1) as old, running("second", 1) as second:
+        wait_for(lambda: len(tasks_of(old)) == len(tasks_of(second)) == 2)
+        write_and_expect(others=False)
+        second.close()
+        with running("second", 2) as new:
+            wait_for(lambda: len(tasks_of(old)) >= 1 and len(tasks_of(old)) + len(tasks_of(new)) == 6)
+            assert {task for task in tasks_of(new) if task.sub_topology == 0} == {sf.TaskId(0, n) for n in range(2)}
+            write_and_expect(others=True)  # read from the beginning by the one that has it
+            old.close()
+            with running("first", 2) as last:
+                wait_for(lambda: len(tasks_of(last)) == len(tasks_of(new)) == 3)
+                write_and_expect(others=True)
+    emitted = {key: [] for key in keys}
+    for key, value in bench.read(counts, lambda got: newest(got) == {key.encode(): total for key in keys}):
+        emitted[key.decode()].append(int.from_bytes(value, "big"))
+    assert all(values == sorted(set(values)) for values in emitted.values())
+
+
 def newest(records):
     return {key: int.from_bytes(value, "big") for key, value in records}

@@ -1,6 +1,7 @@
 """Copies of state on the real broker: they follow, take over, and become copies again."""
 
 import time
+from contextlib import ExitStack
 
 import pytest
 
@@ -102,3 +103,42 @@ def test_a_restart_of_a_process_with_standbys_comes_back_without_reading_its_cha
         assert len(sums) == 2 and sum(sums.values()) >= len(keys)
         streams.wait_until_running(30)
         assert restored_by(streams) == 0
+
+
+def test_with_several_threads_a_copy_is_in_another_process_and_its_tasks_go_on_in_all_threads(bench):
+    topology, source, counts = counting(bench, partitions=4)
+    keys = [f"k{i}" for i in range(200)]
+    config = lambda worker: bench.config(worker=worker, num_standby_replicas=1, num_stream_threads=2)
+    bench.write(source, [(key, "x") for key in keys])
+    with bench.running(topology, config("first")) as first, bench.running(topology, config("second")) as second:
+        wait_for(lambda: len(tasks_of(first)) == len(tasks_of(second)) == 2)
+        wait_for(lambda: standbys_of(first) == dict.fromkeys(tasks_of(second), 0))
+        wait_for(lambda: standbys_of(second) == dict.fromkeys(tasks_of(first), 0))
+        bench.read(counts, lambda got: newest(got) == {key.encode(): 1 for key in keys})
+        first.close()
+        wait_for(lambda: len(tasks_of(second)) == 4)
+        assert [len(thread.tasks) for thread in second.threads()] == [2, 2]
+        bench.write(source, [(key, "x") for key in keys])
+        bench.read(counts, lambda got: newest(got) == {key.encode(): 2 for key in keys})
+
+
+def test_copies_are_in_another_zone_than_their_tasks(bench):
+    """By number alone, the first two would have copies of each other."""
+    topology, _, _ = counting(bench, partitions=4)
+    zones = {"first": "north", "second": "north", "third": "south"}
+
+    def config(worker):
+        zone = {"client_tags": {"zone": zones[worker]}, "rack_aware_assignment_tags": ("zone",)}
+        return bench.config(worker=worker, num_standby_replicas=1, **zone)
+
+    with ExitStack() as running:
+        streams = {worker: running.enter_context(bench.running(topology, config(worker))) for worker in zones}
+
+        def zones_of(find):
+            return {task: zones[worker] for worker, each in streams.items() for task in find(each)}
+
+        wait_for(lambda: sorted(len(tasks_of(each)) for each in streams.values()) == [1, 1, 2])
+        wait_for(lambda: len(zones_of(standbys_of)) == 4)
+        active, copies = zones_of(tasks_of), zones_of(standbys_of)
+        assert active.keys() == copies.keys()
+        assert all(copies[task] != zone for task, zone in active.items())

@@ -121,6 +121,29 @@ def test_standbys_take_over_with_their_state(app):
         app.count()
 
 
+def test_tasks_of_all_threads_are_found_at_the_endpoint_of_their_process(app):
+    both = {"num_standby_replicas": 1, "num_stream_threads": 2}
+    here, there = "127.0.0.1:7001", "127.0.0.1:7002"
+    with (
+        app.running("first", application_server=here, **both) as first,
+        app.running("second", application_server=there, **both) as second,
+    ):
+        wait_for(lambda: len(tasks_of(first)) == len(tasks_of(second)) == 4)
+        wait_for(lambda: len(standbys_of(first)) == len(standbys_of(second)) == 2)
+        assert all(len(driver.thread.tasks.tasks) == 2 for driver in first._threads.drivers)
+        app.count()
+
+        def found(asked):
+            known = [asked.query_metadata_for_key("counts", key) for key in KEYS]
+            return {(each.partition, each.active, each.standbys) for each in known}
+
+        owners = {number: here for part, number in tasks_of(first) if part == 1}
+        owners |= {number: there for part, number in tasks_of(second) if part == 1}
+        expected = {(n, owner, (there if owner == here else here,)) for n, owner in owners.items()}
+        for asked in (first, second):
+            wait_for(lambda asked=asked: found(asked) == expected)
+
+
 def standbys_of(streams):
     return {task for driver in streams._threads.drivers for task in driver.thread.tasks.standbys.wanted}
 

@@ -195,3 +195,17 @@ def test_a_task_that_commits_every_thirty_seconds_moves_though_each_commit_is_mo
             finally:
                 ended.set()
                 writer.join()
+
+
+def test_tasks_move_to_all_threads_of_a_second_process(bench):
+    topology, source = latest_value(bench, partitions=4)
+    bench.write(source, [(f"k{i}", VALUE) for i in range(KEYS)])
+    settings = {"acceptable_recovery_lag": 100, "changelog_deduplicate": False, "num_stream_threads": 2}
+    with bench.running(topology, bench.config("first", **settings)) as first:
+        wait_for(lambda: sum(sum(each.processed_records.values()) for each in first.metrics().threads.values()) == KEYS)
+        with KafkaStreams(topology, bench.config("second", **settings)) as second:
+            second.start()
+            for streams in (first, second):
+                wait_for(lambda streams=streams: [len(t.tasks) for t in streams.threads()] == [1, 1])
+            wait_for(lambda: len(running(first) | running(second)) == 4)
+            assert sum(each.restored_records for each in second.metrics().threads.values()) <= KEYS
