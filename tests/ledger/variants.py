@@ -28,8 +28,8 @@ class Variant:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """Of faults to draw, unless others are asked for."""
-        return KINDS_WITH_COPIES if self.standbys else KINDS
+        """Of faults to draw, unless others are asked for. A group that the broker plans cannot be probed."""
+        return KINDS_WITH_COPIES if self.standbys and self.protocol == "classic" else KINDS
 
     @property
     def broker_settings(self) -> dict[str, str]:

@@ -76,5 +76,13 @@ def test_exactly_once_in_a_group_that_the_broker_plans(seed, tmp_path):
 
 
 @pytest.mark.timeout(900)
+def test_exactly_once_with_standbys_in_a_group_that_the_broker_plans(tmp_path):
+    """The broker has neither warm-ups nor probes: copies become tasks when one dies or leaves."""
+    outcome = played(LedgerSpec(33), "exactly_once_v2", tmp_path, variant=Variant(standbys=1, protocol="streams"))
+    assert summary(outcome.anomalies) == []
+    assert outcome.copies.promotions > 0
+
+
+@pytest.mark.timeout(900)
 def test_exactly_once_when_the_broker_dies_again_and_again_while_tasks_move(tmp_path):
     assert anomalies_of(LedgerSpec(102), "exactly_once_v2", tmp_path, kinds=("kill", "broker")) == []
