@@ -77,11 +77,10 @@ class Input:
         with self._changed:
             return len(self._offsets[key])
 
-    def count_up_to(self, key: str, offset: int) -> int:
+    def count_up_to(self, key: str, partition: int, offset: int) -> int:
         """How often a key was written up to an offset of its partition. A worker may have read it before it was heard of here."""
-        partition = self.partition_of[key]
         with self._changed:
-            assert self._changed.wait_for(lambda: self._known[partition] >= offset, 30)
+            assert self._changed.wait_for(lambda: self._known.get(partition, -1) >= offset, 30)
             return sum(each <= offset for each in self._offsets[key])
 
     def was_written(self, key: str, times: int) -> bool:
@@ -101,12 +100,12 @@ class WorkerProcess:
     def start(self) -> WorkerProcess:
         command = [sys.executable, "-c", "from streamfleet.cli import main; main()", "run", "counting_app:topology"]
         command += ["--config", "app.yaml", "--state-dir", self.name]
-        seen = len(self._events())
+        seen = len(self.events())
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 command, cwd=self._fleet.directory, env=self._fleet.environment, stdout=log, stderr=log
             )
-        url = until(lambda: [e["url"] for e in self._events()[seen:] if e["event"] == "http door open"], self)[0]
+        url = until(lambda: [e["url"] for e in self.events()[seen:] if e["event"] == "http door open"], self)[0]
         host, _, port = url.removeprefix("http://").rpartition(":")
         self.address = (host, int(port))
         return self
@@ -130,7 +129,7 @@ class WorkerProcess:
     def log(self) -> str:
         return self.log_path.read_text("utf-8", "replace") if self.log_path.exists() else ""
 
-    def _events(self) -> list[dict[str, Any]]:
+    def events(self) -> list[dict[str, Any]]:
         lines = [line for line in self.log().splitlines() if line.startswith("{") and line.endswith("}")]
         return [json.loads(line) for line in lines]
 
@@ -147,14 +146,16 @@ class QueryFleet:
         partitions: int = 4,
         standbys: int = 0,
         restore_rate: int = 0,
+        app_code: str = "",
     ) -> None:
+        """`app_code` is put in front of the app: to make it wrong."""
         self.directory = directory
         app = f"queries-{uuid.uuid4().hex[:8]}"
         topic = f"{app}-in"
         admin = AdminClient({"bootstrap.servers": servers})
         for future in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
             future.result(30)
-        (directory / "counting_app.py").write_text(APP)
+        (directory / "counting_app.py").write_text(app_code + APP)
         config = CONFIG.format(
             app=app, servers=servers, guarantee=guarantee, standbys=standbys, restore_rate=restore_rate
         )

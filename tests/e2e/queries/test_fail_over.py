@@ -42,42 +42,70 @@ def probed(new_fleet):
         prober.stop()
 
 
-def test_killed_workers_are_replaced_and_no_answer_goes_back_in_time(probed):
-    fleet, prober = probed()
+GUARANTEES = ["exactly_once_v2", "at_least_once"]
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_killed_workers_are_replaced_and_no_answer_goes_back_in_time(probed, guarantee, capsys):
+    fleet, prober = probed(guarantee=guarantee)
     for worker in list(fleet.workers):
         worker.signal(signal.SIGKILL)
         prober.wait_for_all_partitions()
         worker.start()
         prober.wait_for_all_partitions()
     prober.stop()
-    print(prober.report("three kills"))
+    with capsys.disabled():
+        print("\n" + prober.report(f"three kills, {guarantee}"))
     assert prober.errors == []
     assert prober.statuses["503"] > 0, "while nobody had a partition, nobody answered for it"
 
 
-def test_a_worker_that_stood_still_past_its_session_does_not_answer_as_the_owner(probed):
-    fleet, prober = probed()
+def stand_still(fleet, prober):
+    """Stop a worker past its session, ask it all the time, and let it go on: the statuses of its answers."""
     zombie = fleet.workers[0]
     address = zombie.address
     zombie.signal(signal.SIGSTOP)
     prober.wait_for_all_partitions(200)
     waiting = []
-    for key in fleet.input.partition_of:
+    for key in list(fleet.input.partition_of)[:50]:
         connection = http.client.HTTPConnection(*address, timeout=60)
-        waiting.append((connection, prober.send(connection, key)))
-        if len(waiting) == 50:
-            break
+        waiting.append((connection, prober.send(connection, key, worker=zombie.name)))
     zombie.resume(address)
     statuses = [receive() for _, receive in waiting]
     for connection, _ in waiting:
         connection.close()
+    return statuses
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_a_worker_that_stood_still_past_its_session_does_not_answer_as_the_owner(probed, guarantee, capsys):
+    fleet, prober = probed(guarantee=guarantee)
+    statuses = stand_still(fleet, prober)
     prober.wait_for_all_partitions()
     prober.stop()
-    print(prober.report("stopped and continued"), "asked while it stood still:", sorted(statuses))
+    with capsys.disabled():
+        print("\n" + prober.report(f"stopped and continued, {guarantee}"), "while it stood still:", sorted(statuses))
     assert prober.errors == []
 
 
-def test_standbys_answer_for_a_killed_owner_and_say_that_they_are_late(probed):
+SURE_OF_ITSELF = """
+from streamfleet.kafka.membership import Membership
+from streamfleet.thread.stream_thread import StreamThread
+
+Membership.is_surely_member = property(lambda self: True)
+StreamThread._drop_all = lambda self: None  # until it has another plan
+"""
+
+
+def test_a_worker_that_answers_without_looking_at_its_session_is_found_out(probed):
+    """The other tests would notice: at least once only the logs tell who had a partition when."""
+    fleet, prober = probed(guarantee="at_least_once", app_code=SURE_OF_ITSELF)
+    stand_still(fleet, prober)
+    prober.stop()
+    assert any(f"{fleet.workers[0].name} says it has" in error for error in prober.errors)
+
+
+def test_standbys_answer_for_a_killed_owner_and_say_that_they_are_late(probed, capsys):
     fleet, prober = probed(stale=True, standbys=1)
     for worker in fleet.workers[:2]:
         worker.signal(signal.SIGKILL)
@@ -87,5 +115,6 @@ def test_standbys_answer_for_a_killed_owner_and_say_that_they_are_late(probed):
         worker.start()
         prober.wait_for_all_partitions()
     prober.stop()
-    print(prober.report("standbys"))
+    with capsys.disabled():
+        print("\n" + prober.report("standbys"))
     assert prober.errors == []
