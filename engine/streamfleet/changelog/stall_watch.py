@@ -8,13 +8,12 @@ transaction hides what is there. Time in which nobody looks (the process stood s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import structlog
 
-from streamfleet.clock import Clock
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.client_errors import BrokerUnavailableError, KafkaClientError, PartitionUnreadableError
 from streamfleet.kafka.read_troubles import CountStall, ReadTroubles, count_nothing
@@ -56,12 +55,12 @@ class _Stall:
 
 
 class StallWatch:
-    """`cluster` has to answer soon, or fail: whoever looks is held up by it."""
+    """`cluster` has to answer soon, or fail: whoever looks is held up by it. `now_ms` reads a clock that is never set."""
 
     def __init__(
         self,
         kind: str,
-        clock: Clock,
+        now_ms: Callable[[], int],
         cluster: OffsetReader,
         troubles: ReadTroubles,
         *,
@@ -69,14 +68,14 @@ class StallWatch:
         count_stall: CountStall = count_nothing,
     ) -> None:
         self._kind = kind
-        self._clock = clock
+        self._now_ms = now_ms
         self._cluster = cluster
         self._troubles = troubles
         self._timeout_ms = timeout_ms
         self._say_after_ms = min(SAY_AFTER_MS, timeout_ms // 2)
         self._count_stall = count_stall
         self._stalls: dict[TopicPartition, _Stall] = {}
-        self._looked_at_ms = clock.now_ms()
+        self._looked_at_ms = now_ms()
 
     def restart(self) -> None:
         """Nothing is read on purpose: the clocks begin again."""
@@ -84,8 +83,8 @@ class StallWatch:
 
     def look(self, reading: Mapping[TopicPartition, Reading]) -> list[PartitionUnreadableError]:
         """`reading` has all partitions that are not at their end yet. Returns those that have given nothing for too long."""
-        now_ms = self._clock.now_ms()
-        passed_ms = min(max(0, now_ms - self._looked_at_ms), LONGEST_GAP_MS)
+        now_ms = self._now_ms()
+        passed_ms = min(now_ms - self._looked_at_ms, LONGEST_GAP_MS)
         self._looked_at_ms = now_ms
         self._stalls = {p: self._stall_of(p, at.position, passed_ms) for p, at in reading.items()}
         overdue = [p for p, stall in self._stalls.items() if stall.waited_ms >= self._timeout_ms]

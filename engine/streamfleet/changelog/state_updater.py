@@ -99,9 +99,9 @@ class StateUpdater:
         self._away_since_ms: int | None = None
         self._out_of_range: deque[OffsetOutOfRange] = deque()
         """To be dealt with."""
-        self._troubles = ReadTroubles(KIND, clock, timeout_ms=None, count_stall=count_stall)
+        self._troubles = ReadTroubles(KIND, clock.now_ms, timeout_ms=None, count_stall=count_stall)
         self._stalls = StallWatch(
-            KIND, clock, cluster or admin, self._troubles, timeout_ms=task_timeout_ms, count_stall=count_stall
+            KIND, clock.now_ms, cluster or admin, self._troubles, timeout_ms=task_timeout_ms, count_stall=count_stall
         )
         self.over = False
         """Whether nothing is left to do: closed."""

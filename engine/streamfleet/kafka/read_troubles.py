@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from streamfleet.clock import Clock
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.client_errors import AccessDeniedError, PartitionUnreadableError
 from streamfleet.ports import ClientTrouble, PartitionUnavailable
@@ -52,15 +51,20 @@ class _Trouble:
 
 
 class ReadTroubles:
-    """`kind` is what the partitions are called: input, changelog, global topic. `timeout_ms` None: whoever asks has a clock of its
-    own for partitions that give nothing.
+    """`kind` is what the partitions are called: input, changelog, global topic. `now_ms` reads a clock that is never set.
+    `timeout_ms` None: whoever asks has a clock of its own for partitions that give nothing.
     """
 
     def __init__(
-        self, kind: str, clock: Clock, *, timeout_ms: int | None, count_stall: CountStall = count_nothing
+        self,
+        kind: str,
+        now_ms: Callable[[], int],
+        *,
+        timeout_ms: int | None,
+        count_stall: CountStall = count_nothing,
     ) -> None:
         self._kind = kind
-        self._clock = clock
+        self._now_ms = now_ms
         self._timeout_ms = timeout_ms
         self._count_stall = count_stall
         self._troubles: dict[TopicPartition, _Trouble] = {}
@@ -68,9 +72,9 @@ class ReadTroubles:
 
     def hear_client(self, event: ClientTrouble) -> None:
         """The connection; the client goes on trying."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._now_ms()
         said_at_ms = self._client_said.get(event.code)
-        if said_at_ms is None or not 0 <= now_ms - said_at_ms < REMINDER_MS:
+        if said_at_ms is None or now_ms - said_at_ms >= REMINDER_MS:
             self._client_said[event.code] = now_ms
             log.warning("consumer trouble", reads=self._kind, code=event.code, detail=event.detail)
 
@@ -112,11 +116,11 @@ class ReadTroubles:
             )
 
     def _noted(self, event: PartitionUnavailable, position: int) -> _Trouble:
-        now_ms = self._clock.now_ms()
+        now_ms = self._now_ms()
         known = self._current(event.partition, position, now_ms)
         if known is None:
             known = self._troubles[event.partition] = _Trouble(position, event.code, event.detail, now_ms)
-        known.waited_ms += max(0, now_ms - known.told_at_ms)
+        known.waited_ms += now_ms - known.told_at_ms
         known.code, known.detail, known.told_at_ms = event.code, event.detail, now_ms
         return known
 
@@ -128,7 +132,7 @@ class ReadTroubles:
 
     def why(self, partition: TopicPartition, position: int) -> tuple[str, str] | None:
         """What was told lately of a partition that gives nothing from there on, and what to do about it."""
-        trouble = self._current(partition, position, self._clock.now_ms())
+        trouble = self._current(partition, position, self._now_ms())
         return None if trouble is None else (_cause(trouble), _hint(trouble.code))
 
 

@@ -354,12 +354,12 @@ class KafkaStreams:
 
     def _clean_state(self) -> None:
         """Now and then, delete the state of tasks that have gone elsewhere."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         if now_ms < self._next_cleaning_ms or not self._threads.all_running:
             return
         self._next_cleaning_ms = now_ms + CLEANING_INTERVAL_MS
         keep = {path for driver in self._threads.drivers for path in driver.thread.tasks.directories()}
-        deleted = self._directory.clean(keep, self._config.state_cleanup_delay_ms, now_ms)
+        deleted = self._directory.clean(keep, self._config.state_cleanup_delay_ms, self._clock.now_ms())
         if deleted and self._factory is not None:
             for name in deleted:
                 content_id, _, partition = name.rpartition("_")

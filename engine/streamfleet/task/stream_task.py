@@ -246,7 +246,7 @@ class StreamTask:
 
     def is_processable(self) -> bool:
         """Whether `process` would take a record now, or waits for an empty partition."""
-        return self.phase is TaskPhase.RUNNING and self._group.is_ready(self._clock.now_ms())
+        return self.phase is TaskPhase.RUNNING and self._group.is_ready(self._clock.monotonic_ms())
 
     def process(self, limit: int = 1) -> int:
         """Process the next records, if there are some that may be taken now; how many there were. Records of one input that follow
@@ -255,7 +255,7 @@ class StreamTask:
         require(self.task_id, self.phase, TaskPhase.RUNNING, action="process records")
         group, processed = self._group, 0
         self.is_torn = True
-        while processed < limit and group.is_ready(self._clock.now_ms()):
+        while processed < limit and group.is_ready(self._clock.monotonic_ms()):
             taken = group.take(limit - processed)
             if taken is None:
                 break

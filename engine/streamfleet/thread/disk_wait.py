@@ -32,8 +32,8 @@ class DiskWait:
 
     def begin(self, error: DiskFullError) -> None:
         """Say it once; a disk that fills up again right after it had room is asked less and less often."""
-        now_ms = self._clock.now_ms()
-        is_same_trouble = self._ended_at_ms is not None and 0 <= now_ms - self._ended_at_ms < LONGEST_PAUSE_MS
+        now_ms = self._clock.monotonic_ms()
+        is_same_trouble = self._ended_at_ms is not None and now_ms - self._ended_at_ms < LONGEST_PAUSE_MS
         self._pause_ms = min(2 * self._pause_ms, LONGEST_PAUSE_MS) if is_same_trouble else FIRST_PAUSE_MS
         self._paused_at_ms = now_ms
         self.reason = error.fact
@@ -43,8 +43,8 @@ class DiskWait:
         """Whether tasks may be opened; looks at the disk if it is time to."""
         if self.reason is None:
             return True
-        now_ms = self._clock.now_ms()
-        if 0 <= now_ms - self._paused_at_ms < self._pause_ms:
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._paused_at_ms < self._pause_ms:
             return False
         if not self._has_room():
             self._paused_at_ms = now_ms

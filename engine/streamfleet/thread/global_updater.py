@@ -12,9 +12,9 @@ from collections.abc import Mapping
 import structlog
 
 from streamfleet.changelog.stall_watch import Reading, StallWatch
-from streamfleet.clock import Clock
 from streamfleet.errors import StreamsError
 from streamfleet.ids import TopicPartition
+from streamfleet.kafka.patience import PatientClock
 from streamfleet.kafka.read_troubles import CountStall, ReadTroubles, count_nothing
 from streamfleet.ports import Admin, ClientTrouble, Consumer, ConsumerEvent, OffsetKind, OffsetOutOfRange
 from streamfleet.state.api import StateStore
@@ -37,7 +37,7 @@ class GlobalUpdater:
         consumer: Consumer,
         admin: Admin,
         partitions: tuple[TopicPartition, ...],
-        clock: Clock,
+        clock: PatientClock,
         *,
         task_timeout_ms: int = 300_000,
         count_stall: CountStall = count_nothing,
@@ -46,9 +46,9 @@ class GlobalUpdater:
         self._consumer = consumer
         self._admin = admin
         self._partitions = partitions
-        self._troubles = ReadTroubles(KIND, clock, timeout_ms=task_timeout_ms, count_stall=count_stall)
+        self._troubles = ReadTroubles(KIND, clock.now_ms, timeout_ms=task_timeout_ms, count_stall=count_stall)
         self._stalls = StallWatch(
-            KIND, clock, admin, self._troubles, timeout_ms=task_timeout_ms, count_stall=count_stall
+            KIND, clock.now_ms, admin, self._troubles, timeout_ms=task_timeout_ms, count_stall=count_stall
         )
 
     @property

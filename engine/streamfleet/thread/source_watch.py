@@ -67,12 +67,12 @@ class SourceWatch:
         self._clock = clock
         self._interval_ms = interval_ms
         self._missing_timeout_ms = missing_timeout_ms
-        self._next_ms = clock.now_ms() + interval_ms
+        self._next_ms = clock.monotonic_ms() + interval_ms
         self._missing_since_ms: int | None = None
 
     def run_once(self) -> None:
         """Look, if it is time to."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         if now_ms < self._next_ms:
             return
         found = self._admin.describe_topics(self._expected)

@@ -93,7 +93,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         self.phase = ThreadPhase.CREATED
         self.tasks = tasks
         self.counts = counts or ThreadCounts()
-        self.status = ThreadStatus(name, self.phase.value, clock.now_ms())
+        self.status = ThreadStatus(name, self.phase.value, clock.monotonic_ms())
         """As of the last step, or a little older; may be read by any thread."""
         self._status_writer = StatusWriter(name, tasks, consumer, self.counts)
         self._config = config
@@ -108,7 +108,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         self._shutdown_requested = False
         self._failpoints = failpoints
         self._before_step = before_step
-        self._last_commit_ms = clock.now_ms()
+        self._last_commit_ms = clock.monotonic_ms()
         self.is_paused = False
         """Set by the owner: process nothing, but stay a member and commit what was processed."""
         self.leaves_for_good = False
@@ -122,7 +122,9 @@ class StreamThread(Generic[ReportT, PlanT]):
         self._must_rewind = False
         self._troubles: deque[ConsumerEvent] = deque()
         """To be dealt with."""
-        self._read_troubles = ReadTroubles("input", clock, timeout_ms=config.task_timeout_ms, count_stall=count_stall)
+        self._read_troubles = ReadTroubles(
+            "input", clock.monotonic_ms, timeout_ms=config.task_timeout_ms, count_stall=count_stall
+        )
         self._warm_ups = WarmUpWatch(config)
         self._disk = DiskWait(name, tasks.has_room, clock)
         self._away_since_ms: int | None = None
@@ -187,7 +189,7 @@ class StreamThread(Generic[ReportT, PlanT]):
 
     def _endure(self, error: StreamsError) -> None:
         """The broker does not answer. A step that has torn no task can be done again, so it is, until the time-out of a task."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         if self._away_since_ms is None:
             self._away_since_ms = now_ms
         away_ms = now_ms - self._away_since_ms
@@ -196,8 +198,8 @@ class StreamThread(Generic[ReportT, PlanT]):
             raise error
 
     def _write_status(self) -> None:
-        now_ms = self._clock.now_ms()
-        if self.status.phase != self.phase.value or not 0 <= now_ms - self.status.written_at_ms < STATUS_INTERVAL_MS:
+        now_ms = self._clock.monotonic_ms()
+        if self.status.phase != self.phase.value or now_ms - self.status.written_at_ms >= STATUS_INTERVAL_MS:
             leads = self._membership.leads_group
             self.status = self._status_writer.write(self.phase.value, now_ms, self._disk.reason, leads_group=leads)
             self._ask_for_rebalance()
@@ -208,7 +210,7 @@ class StreamThread(Generic[ReportT, PlanT]):
             self.tasks.has_lost_state = False
             if self._config.num_standby_replicas > 0:
                 self._membership.enforce_rebalance("state of an active task was lost, a standby may be nearer")
-        if self._warm_ups.is_due(self.tasks.standbys, self._clock.now_ms()):
+        if self._warm_ups.is_due(self.tasks.standbys, self._clock.monotonic_ms()):
             log.info("warm-ups have caught up", thread=self.name)
             self._membership.enforce_rebalance("warm-ups have caught up")
 
@@ -231,7 +233,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         else:
             self._work()
         self._commit_if_due()
-        self.tasks.standbys.raise_limits(self._clock.now_ms())
+        self.tasks.standbys.raise_limits(self._clock.monotonic_ms())
 
     def _rest(self) -> None:
         """Paused: fetch nothing more, process nothing. Waiting is left to the consumer, which has nothing to give."""
@@ -360,7 +362,7 @@ class StreamThread(Generic[ReportT, PlanT]):
 
     def _commit_if_due(self) -> None:
         running = self.tasks.running
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         is_due = now_ms - self._last_commit_ms >= self._config.effective_commit_interval_ms
         if is_due:
             self.tasks.note_positions()
@@ -374,10 +376,10 @@ class StreamThread(Generic[ReportT, PlanT]):
         if not self._membership.can_commit():
             return
         try:
-            self.tasks.purge(self._commit.commit(self.tasks.running), self._clock.now_ms())
+            self.tasks.purge(self._commit.commit(self.tasks.running), self._clock.monotonic_ms())
         except CommitDeferredError:
             return  # a rebalance has begun meanwhile; what was prepared goes with the next commit
-        self._last_commit_ms = self._clock.now_ms()
+        self._last_commit_ms = self._clock.monotonic_ms()
 
     # the end
 
@@ -401,8 +403,8 @@ class StreamThread(Generic[ReportT, PlanT]):
         self.tasks.drop_all()
         self._shutdown_requested = True
         self._membership.enforce_rebalance("application shutdown requested")
-        deadline_ms = self._clock.now_ms() + ANNOUNCE_TIMEOUT_MS
-        while self._clock.now_ms() < deadline_ms:
+        deadline_ms = self._clock.monotonic_ms() + ANNOUNCE_TIMEOUT_MS
+        while self._clock.monotonic_ms() < deadline_ms:
             event = self._membership.poll()
             if event is None:
                 self._consumer.poll_batch(ANNOUNCE_WAIT_MS, 1)

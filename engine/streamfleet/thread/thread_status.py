@@ -73,6 +73,7 @@ class ThreadStatus(msgspec.Struct, frozen=True):
     name: str
     phase: str
     written_at_ms: int
+    """By the monotonic clock of the process."""
     tasks: tuple[TaskStatus, ...] = ()
     standbys: tuple[StandbyStatus, ...] = ()
     waits_for_disk: str | None = None

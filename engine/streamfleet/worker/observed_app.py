@@ -31,7 +31,7 @@ class ObservedApp:
         self._topology_hash = topology.short_hash()
         self._lock = threading.Lock()
         self._state = streams.state
-        self._state_since_ms = clock.now_ms()
+        self._state_since_ms = clock.monotonic_ms()
         self._start_failure: Exception | None = None
         self.version = installed_version()
         self.started_at_ms = clock.now_ms()
@@ -52,12 +52,12 @@ class ObservedApp:
     def on_state(self, state: ClientState) -> None:
         """Remember since when; called when the state changes."""
         with self._lock:
-            self._state, self._state_since_ms = state, self._clock.now_ms()
+            self._state, self._state_since_ms = state, self._clock.monotonic_ms()
 
     @property
     def state_age_ms(self) -> int:
         with self._lock:
-            return max(0, self._clock.now_ms() - self._state_since_ms)
+            return self._clock.monotonic_ms() - self._state_since_ms
 
     @property
     def waits_for_broker(self) -> str | None:
@@ -85,7 +85,7 @@ class ObservedApp:
         return self._streams.threads()
 
     def step_age_ms(self, thread: ThreadStatus) -> int:
-        return max(0, self._clock.now_ms() - thread.written_at_ms)
+        return max(0, self._clock.monotonic_ms() - thread.written_at_ms)
 
     # numbers
 

@@ -103,7 +103,7 @@ class _SharedTime:
     def may_look(self) -> bool:
         """At most once in an interval of wall-clock time, because looking means a scan. Starts the next interval."""
         now_ms = self._context.current_system_time_ms()
-        if now_ms < self._next_look_ms:
+        if self._next_look_ms - self._interval_ms <= now_ms < self._next_look_ms:  # else the clock was set back
             return False
         self._next_look_ms = now_ms + self._interval_ms
         return True

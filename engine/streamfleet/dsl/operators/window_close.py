@@ -30,7 +30,7 @@ class CloseTimer:
     def is_due(self, close_time: int) -> bool:
         """True if enough time has passed since the last look, and close time has moved on. Starts the next interval."""
         now = self._context.current_system_time_ms()
-        if now < self._next_scan_ms:
+        if self._next_scan_ms - self._interval_ms <= now < self._next_scan_ms:  # else the clock was set back
             return False
         self._next_scan_ms = now + self._interval_ms
         return not self.has_emitted or self.last_close_time < close_time

@@ -18,7 +18,7 @@ class Heard:
     def __init__(self, timeout_ms=60_000):
         self.clock, self.counted = ManualClock(), []
         self.troubles = ReadTroubles(
-            "input", self.clock, timeout_ms=timeout_ms, count_stall=lambda *what: self.counted.append(what)
+            "input", self.clock.monotonic_ms, timeout_ms=timeout_ms, count_stall=lambda *what: self.counted.append(what)
         )
 
     def hear(self, event, position=5, end=9, times=1, every_ms=500):

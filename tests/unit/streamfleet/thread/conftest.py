@@ -236,3 +236,20 @@ def opens(monkeypatch):
 
     monkeypatch.setattr(RocksDBEngine, "__init__", counted)
     return opened
+
+
+@pytest.fixture
+def thread_of(tmp_path):
+    """make(guarantee, refused) makes a StreamThread alone in its group: see single_thread.py."""
+    from tests.unit.streamfleet.thread.single_thread import make_thread  # it needs what is above
+
+    made = []
+
+    def make(guarantee="at_least_once", refused=None):
+        made.append(make_thread(tmp_path / f"{len(made)}", guarantee, refused))
+        return made[-1]
+
+    yield make
+    for thread, _, _ in made:
+        thread.tasks.drop_all()
+        thread.tasks.close()

@@ -175,7 +175,7 @@ def thread(num_standby_replicas=1, has_lost_state=False, is_due=False):
         _config=sf.StreamsConfig(application_id="app", num_standby_replicas=num_standby_replicas),
         _membership=SimpleNamespace(enforce_rebalance=asked.append),
         _warm_ups=SimpleNamespace(is_due=lambda standbys, now_ms: is_due),
-        _clock=SimpleNamespace(now_ms=lambda: 0),
+        _clock=SimpleNamespace(monotonic_ms=lambda: 0),
     )
 
 
