@@ -182,7 +182,7 @@ def absence_unnoticed() -> None:
     original = PlainProducer.__init__
 
     def patient(self: PlainProducer, settings: Mapping[str, Any], *rest: Any, **options: Any) -> None:
-        options.pop("silent_from_ms", None)
+        options.pop("tenure", None)
         original(self, {**settings, "message.timeout.ms": 300_000}, *rest, **options)
 
     PlainProducer.__init__ = patient  # type: ignore[method-assign]

@@ -32,6 +32,7 @@ from streamfleet.kafka.membership_mailbox import LeaveRequest, Mailbox
 from streamfleet.kafka.offset_client import OffsetClient
 from streamfleet.kafka.offset_messages import CommittedOffset
 from streamfleet.kafka.patience import PatientClock
+from streamfleet.kafka.tenure import Tenure
 from streamfleet.kafka.transaction_client import TransactionClient
 from streamfleet.ports import ProducerIdentity
 
@@ -105,11 +106,9 @@ class Membership(Generic[ReportT, PlanT]):
         return self._mailbox.is_surely_member
 
     @property
-    def keeps_tasks_until_ms(self) -> int:
-        """Until when, by the monotonic clock, nobody else runs this member's tasks, as far as can be known. Stands still when the
-        process does. May be asked by any thread.
-        """
-        return self._mailbox.keeps_tasks_until_ms
+    def tenure(self) -> Tenure:
+        """Until when nobody else runs this member's tasks: always the same object, which may be read by any thread."""
+        return self._mailbox.tenure
 
     @property
     def leads_group(self) -> bool:

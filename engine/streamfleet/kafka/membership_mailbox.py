@@ -22,6 +22,7 @@ from streamfleet.kafka.group_events import Assigned, Event, Fatal, Lost
 from streamfleet.kafka.group_messages import ConsumerGroupMetadata
 from streamfleet.kafka.group_protocol import PlanT, ReportT
 from streamfleet.kafka.patience import PatientClock
+from streamfleet.kafka.tenure import Tenure
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Mailbox(Generic[ReportT, PlanT]):
         self._refused: TaskMigratedError | None = None
         self._polled_at_ms = clock.now_ms()
         self._member_until_ms = 0
-        self._keeps_until_ms = 0
+        self.tenure = Tenure()
+        """By what was seen of the group when somebody last looked."""
 
     # --- the StreamThread's side ---
 
@@ -113,11 +115,6 @@ class Mailbox(Generic[ReportT, PlanT]):
         """Whether the group cannot have gone on without this member yet. For any thread."""
         return self._clock.now_ms() < self._member_until_ms
 
-    @property
-    def keeps_tasks_until_ms(self) -> int:
-        """Until when nobody else runs this member's tasks, by what was seen of the group when somebody last looked."""
-        return self._keeps_until_ms
-
     # --- the membership's side ---
 
     def confirm(self, until_ms: int) -> None:
@@ -126,11 +123,11 @@ class Mailbox(Generic[ReportT, PlanT]):
 
     def keep_tasks(self, until_ms: int) -> None:
         """No sign that the group has gone on. Less certain than `confirm`: while a member waits for a rebalance it is not heard."""
-        self._keeps_until_ms = max(self._keeps_until_ms, until_ms)
+        self.tenure.until_ms = max(self.tenure.until_ms, until_ms)
 
     def revoke(self) -> None:
         """It is no member any more, or soon none."""
-        self._member_until_ms = self._keeps_until_ms = 0
+        self._member_until_ms = self.tenure.until_ms = 0
 
     @property
     def report(self) -> ReportT | None:

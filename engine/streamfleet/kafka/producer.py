@@ -1,9 +1,10 @@
 """The producer of at-least-once: idempotent, without transactions. One per StreamThread.
 
 No transaction fences it, so it must fall silent by itself. A process that stood still would go on with what it had in hand, and
-write old results and old state behind those of its successor. So a record is taken only while nobody else can run the tasks, and
-none waits for longer than that: `delivery_timeout_ms` and PRECISION_MS before that time nothing more is taken, and what waits for
-longer fails, also when the client's own threads are the first to wake up.
+write old results and old state behind those of its successor; so would a thread that was busy for so long that its membership
+gave up its tasks. So a record is taken only while nobody else can run the tasks, and none waits for longer than that:
+`delivery_timeout_ms` and PRECISION_MS before that time nothing more is taken, and what waits for longer fails, also when the
+client's own threads are the first to wake up.
 
 Every record carries a callback that runs only if its delivery failed, so the production handler can be asked about
 exactly that record. The broker refuses whole batches, though: next to one record it does not accept, good ones fail as
@@ -24,6 +25,7 @@ from streamfleet.kafka.client_errors import BrokerUnavailableError, ProducerLost
 from streamfleet.kafka.client_failures import client_error
 from streamfleet.kafka.patience import MonotonicClock, PatientClock
 from streamfleet.kafka.producer_client import IfNotDelivered, ProducerClient, delivery_error
+from streamfleet.kafka.tenure import FOR_EVER_MS, Tenure
 from streamfleet.ports import DeliveryFailure
 from streamfleet.records import ProducerRecord
 
@@ -39,16 +41,11 @@ _REFUSED_WITH_ITS_BATCH = {
 
 PRECISION_MS = 1_000
 """The client looks that often for records that have waited too long."""
-_NEVER_MS = 1 << 62
-
-
-def _never() -> int:
-    return _NEVER_MS
 
 
 class PlainProducer:
     """Implements IdempotentProducer. `message_limits` are those of topics, by name; `on_moved` is called for every record of time
-    0, which is written with time 1. From `silent_from_ms()` on, by the monotonic clock, no record is taken.
+    0, which is written with time 1. `reserve_ms` before the end of `tenure` no record is taken any more.
     """
 
     def __init__(
@@ -57,31 +54,22 @@ class PlainProducer:
         message_limits: Mapping[str, int] | None = None,
         on_moved: Callable[[], None] | None = None,
         *,
-        silent_from_ms: Callable[[], int] = _never,
+        tenure: Tenure | None = None,
+        reserve_ms: int = 0,
         clock: PatientClock | None = None,
     ) -> None:
         self._make_client = partial(ProducerClient, settings, self._translate, message_limits or {}, on_moved=on_moved)
         self._client = self._make_client()
         self._is_lost = False
         self._now_ms = (clock or MonotonicClock()).now_ms
-        self._ask_silence = silent_from_ms
-        self._silence_ms = 0
+        self._tenure = tenure or Tenure(FOR_EVER_MS)
+        self._reserve_ms = reserve_ms
         self._failed: list[tuple[ProducerRecord, KafkaError]] = []
 
     def send(self, record: ProducerRecord) -> None:
-        if self._now_ms() >= self._silence_ms:
-            self._check_silence(record.topic)
+        if self._now_ms() >= self._tenure.until_ms - self._reserve_ms:
+            raise _held_back(record.topic)
         self._client.produce(record, IfNotDelivered(record, self._failed))
-
-    def _check_silence(self, topic: str) -> None:
-        self._silence_ms = self._ask_silence()
-        late_ms = self._now_ms() - self._silence_ms
-        if late_ms >= 0:
-            raise BrokerUnavailableError(
-                f"a record for topic {topic} is held back: the group has not been heard of for too long",
-                code="_TIMED_OUT",
-                hint="another member may run these tasks by now; they go back to the last commit",
-            )
 
     def partition_count(self, topic: str) -> int | None:
         return self._client.partition_count(topic)
@@ -120,3 +108,11 @@ class PlainProducer:
             self._is_lost = True
             return ProducerLostError(f"{doing} failed for good: {error.str()} ({error.name()})", code=error.name())
         return client_error(error, doing)
+
+
+def _held_back(topic: str) -> BrokerUnavailableError:
+    return BrokerUnavailableError(
+        f"a record for topic {topic} is held back: this member was not heard of for too long, or has left its group",
+        code="_TIMED_OUT",
+        hint="another member may run these tasks by now; they go back to the last commit",
+    )

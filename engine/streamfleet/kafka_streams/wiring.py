@@ -343,7 +343,8 @@ class Wiring:
             settings,
             self._message_limits,
             counts.add_moved_timestamp,
-            silent_from_ms=lambda: membership.keeps_tasks_until_ms - timeout_ms - PRECISION_MS,
+            tenure=membership.tenure,
+            reserve_ms=timeout_ms + PRECISION_MS,
         )
         return AtLeastOnceCommit(producer, self.admin, offsets, self._failpoints)
 

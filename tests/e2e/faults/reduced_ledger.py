@@ -88,10 +88,10 @@ class ReducedLedger:
 
 @contextmanager
 def reduced_ledger(
-    directory: Path, *, seed: int = 1, keys: int = 4, records_per_key: int = 60
+    directory: Path, *, seed: int = 1, keys: int = 4, records_per_key: int = 60, guarantee: str = EXACTLY_ONCE
 ) -> Iterator[ReducedLedger]:
     spec = LedgerSpec(seed, keys, records_per_key, PARTITIONS)
-    with open_bench(spec, EXACTLY_ONCE, keep=directory) as bench:
+    with open_bench(spec, guarantee, keep=directory) as bench:
         yield ReducedLedger(bench, list(generate(bench.spec)))
 
 

@@ -5,8 +5,9 @@ import time
 from tests.e2e.faults.reduced_ledger import FAILED, ends_with, events_of, reduced_ledger, runs_an_input, wait_for
 from tests.ledger import topics
 from tests.ledger.app import INPUT
-from tests.ledger.bench import APPLICATION
+from tests.ledger.bench import APPLICATION, AT_LEAST_ONCE
 from tests.ledger.oracle import check_exactly_once
+from tests.ledger.stints import Disturbance
 
 from streamfleet.ids import TopicPartition
 
@@ -74,6 +75,27 @@ def test_F12_a_slow_operator_loses_its_task_stays_out_while_it_is_slow_and_joins
         assert not [at for at in _told(slow, "Assigned", asleep) if at < lost]
         calls = [at for at in _told(other, "Rebalancing", asleep) if at < lost]
         assert len(calls) == 1, "one rebalance to throw it out, none while it sleeps"
+
+
+def test_F12_at_least_once_a_slow_operator_writes_nothing_late_when_its_task_runs_elsewhere(tmp_path):
+    """Its session would have lasted for longer than it slept: it is its own membership that gave its tasks up."""
+    with reduced_ledger(tmp_path, guarantee=AT_LEAST_ONCE) as ledger:
+        session = ("--setting", "session.timeout.ms=45000")
+        began = time.time()
+        other = ledger.started(*session)
+        ledger.wait_until_running(began)
+        slow = ledger.started(*_sleeps_in_any_partition(ledger, 12), *session, "--max-poll-interval-ms", "3000")
+        wait_for(lambda: runs_an_input(slow), "the second worker has an input")
+        joined = time.time()
+        ledger.write_rest()  # at once, so that much is in hand behind the slow record
+        wait_for(lambda: events_of(slow, "user fault acts"), "the slow record is reached")
+        asleep = time.time()
+        wait_for(lambda: events_of(other, "task running", asleep), "the first worker takes over")
+        ledger.bench.wait_until_caught_up(10)
+        assert not _told(slow, "Lost", asleep), "it sleeps until all is done"
+        wait_for(lambda: events_of(slow, "task running", asleep), "the slow worker has joined again")
+        ledger.bench.disturbances.append(Disturbance("pause", int(joined * 1000), int(time.time() * 1000)))
+        ledger.finish()
 
 
 def test_F13_a_worker_without_memory_ends_like_a_killed_one(tmp_path):

@@ -460,6 +460,7 @@ def test_who_was_thrown_out_gave_up_or_leaves_is_sure_no_more(stage):
     stuck.stable()
     stuck.pass_time(11_000)
     assert not stuck.membership.is_surely_member, "its StreamThread is stuck, and still has its tasks"
+    assert stuck.membership.tenure.until_ms == 0
     leaving = Stage()
     leaving.stable()
     leaving.membership.leave()
@@ -468,12 +469,12 @@ def test_who_was_thrown_out_gave_up_or_leaves_is_sure_no_more(stage):
 
 
 def time_left(stage):
-    return stage.membership.keeps_tasks_until_ms - stage.clock.now_ms()
+    return stage.membership.tenure.until_ms - stage.clock.now_ms()
 
 
 def test_a_member_keeps_its_tasks_while_it_waits_for_a_rebalance_which_is_when_it_is_not_heard():
     stage = Stage(session_timeout_ms=6_000, heartbeat_interval_ms=500)
-    assert stage.membership.keeps_tasks_until_ms == 0
+    assert stage.membership.tenure.until_ms == 0
     stage.stable()
     stage.membership.enforce_rebalance("asked to")
     event = stage.next_event()

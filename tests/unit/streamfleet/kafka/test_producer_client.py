@@ -21,6 +21,7 @@ from streamfleet.kafka.client_errors import (
 from streamfleet.kafka.client_failures import client_error
 from streamfleet.kafka.producer import PlainProducer
 from streamfleet.kafka.producer_client import FULL_QUEUE_TIMEOUT_MS, PARTITION_COUNT_AGE_MS, ProducerClient
+from streamfleet.kafka.tenure import Tenure
 from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
 from streamfleet.records import ProducerRecord
 
@@ -337,21 +338,32 @@ def test_closing_twice_is_harmless_and_ends_the_producer(transactional):
 
 
 @pytest.fixture
-def plain(librdkafka, clock):
-    producer = PlainProducer({}, clock=clock, silent_from_ms=lambda: plain_until[0])
-    plain_until = [1_000]
-    producer.until = plain_until
-    return producer
+def tenure():
+    return Tenure(1_000)
 
 
-def test_nothing_is_sent_when_others_may_run_the_tasks_by_now(plain, librdkafka, clock):
+@pytest.fixture
+def plain(librdkafka, clock, tenure):
+    return PlainProducer({}, clock=clock, tenure=tenure, reserve_ms=500)
+
+
+def test_nothing_is_sent_when_others_may_run_the_tasks_by_now(plain, librdkafka, clock, tenure):
     plain.send(RECORD)
-    clock.now = 1_000
-    with pytest.raises(BrokerUnavailableError, match="has not been heard of"):
+    clock.now = 500
+    with pytest.raises(BrokerUnavailableError, match="was not heard of"):
         plain.send(RECORD)
-    plain.until[0] = 5_000  # the group answers again
+    tenure.until_ms = 5_000  # the group answers again
     plain.send(RECORD)
     assert len(librdkafka.produced) == 2
+
+
+def test_nothing_is_sent_after_the_membership_gave_up_the_tasks_however_long_it_had_them_for(plain, librdkafka, tenure):
+    tenure.until_ms = 30_000
+    plain.send(RECORD)
+    tenure.until_ms = 0  # revoked, by another thread
+    with pytest.raises(BrokerUnavailableError, match="has left its group"):
+        plain.send(RECORD)
+    assert len(librdkafka.produced) == 1
 
 
 def test_a_plain_producer_that_is_lost_goes_on_with_another_client(plain, librdkafka):
