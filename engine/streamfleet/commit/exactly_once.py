@@ -20,6 +20,7 @@ from streamfleet.errors import StreamsError, TaskInterruptedError
 from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.client_errors import (
+    ProducerLostError,
     RecordRefusedError,
     TransactionAbortRequiredError,
     UnknownTransactionOutcomeError,
@@ -49,6 +50,8 @@ class ExactlyOnceCommit:
         self._offsets = offsets
         self._failpoints = failpoints
         self._current: TransactionalProducer | None = None
+        self._is_open = False
+        """Whether tasks have begun a transaction that is neither committed nor given up, whatever became of its producer."""
         self._has_offsets = False  # in the open transaction: the client does not end one in which it has sent nothing
         self._blames = False
         self._refused: dict[ProducerRecord, RecordRefusedError] = {}
@@ -62,6 +65,13 @@ class ExactlyOnceCommit:
     def open(self) -> None:
         if self._current is not None and self._current.is_usable:
             return
+        if self._is_open:
+            # Another one would end what was sent, and the next commit would take the offsets for it.
+            raise ProducerLostError(
+                "the producer was lost in the middle of a transaction",
+                code="_STATE",
+                hint="the work since the last commit is done again",
+            )
         self._drop()
         self._current = self._make_producer(self._blames)
         self._current.init(TIMEOUT_MS)
@@ -157,7 +167,7 @@ class ExactlyOnceCommit:
         producer.commit(TIMEOUT_MS)
         if self._has_offsets and not has_sent:
             self._end_by_group(producer)
-        self._has_offsets = False
+        self._has_offsets = self._is_open = False
         self._failpoints.hit("after_end_txn")
 
     def _end_by_group(self, producer: TransactionalProducer) -> None:
@@ -170,14 +180,14 @@ class ExactlyOnceCommit:
 
     def abort(self) -> None:
         """Abort, and if that fails too, leave it to the next owner of the transactional id."""
-        producer = self._current
-        if producer is None or not producer.in_transaction:
-            return
-        if not producer.is_usable:
+        producer, has_offsets = self._current, self._has_offsets
+        self._is_open = self._has_offsets = False
+        if producer is not None and not producer.is_usable:
             self._drop()
-            return
-        has_only_offsets = self._has_offsets and not producer.has_sent
-        self._has_offsets = False
+        elif producer is not None and producer.in_transaction:
+            self._abort(producer, has_only_offsets=has_offsets and not producer.has_sent)
+
+    def _abort(self, producer: TransactionalProducer, *, has_only_offsets: bool) -> None:
         try:
             producer.abort(TIMEOUT_MS)
             if has_only_offsets:
@@ -200,6 +210,7 @@ class ExactlyOnceCommit:
         assert self._current is not None
         if not self._current.in_transaction:
             self._current.begin()
+            self._is_open = True
         return self._current
 
     def _drop(self) -> None:

@@ -8,6 +8,7 @@ from streamfleet.errors import StreamsError
 from streamfleet.failpoints import NoFailpoints
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.client_errors import (
+    ProducerLostError,
     RecordRefusedError,
     TransactionAbortRequiredError,
     UnknownTransactionOutcomeError,
@@ -152,6 +153,7 @@ def test_a_producer_whose_offsets_end_unknown_is_not_used_again(journal):
         commit.commit([task])
     assert journal[-2:] == ["end commit", "close"] and "rows" not in journal
     journal.fails_at = None
+    commit.abort()
     journal.clear()
     commit.commit([task])
     assert journal[:2] == ["init", "begin"], "a new one takes over the transactional id, which ends what was left open"
@@ -225,6 +227,27 @@ def test_a_producer_that_is_not_usable_is_replaced_before_it_is_used_again(journ
     clients.is_usable = False
     commit.open()
     assert journal == ["init", "close", "init"]
+
+
+@pytest.mark.parametrize("goes_on", ["send", "partition_count", "open", "commit"])
+def test_a_producer_that_is_lost_in_a_transaction_is_not_replaced_before_the_work_is_given_up(journal, goes_on):
+    commit, task, clients = exactly_once(journal)
+    commit.producer.send(OTHER)
+    clients.is_usable = clients.in_transaction = False  # told by a callback, to nobody else
+    goings_on = {
+        "send": lambda: commit.producer.send(OTHER),
+        "partition_count": lambda: commit.producer.partition_count("out"),
+        "open": commit.open,
+        "commit": lambda: commit.commit([task]),
+    }
+    for _ in range(2):
+        with pytest.raises(ProducerLostError, match="middle of a transaction"):
+            goings_on[goes_on]()
+    assert journal == ["init", "begin", "send"]
+    commit.abort()
+    clients.is_usable = True
+    commit.commit([task])
+    assert journal[3:] == ["close", "init", "begin", "send", "prepare", "flush", "offsets", "commit", "rows"]
 
 
 OTHER = ProducerRecord("out", b"k", b"v", 1)
