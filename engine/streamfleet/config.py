@@ -221,7 +221,7 @@ class StreamsConfig:
     commit_interval_ms: int | None = _setting("commit.interval.ms", None, _at_least(0, _milliseconds))
     """How often to commit; None: 30 s, and 100 ms with exactly_once_v2."""
     transaction_timeout_ms: int = _setting("transaction.timeout.ms", 10_000, _at_least(1000, _milliseconds))
-    """After which the broker aborts a transaction whose owner is gone."""
+    """After which the broker aborts a transaction; its owner may be gone. Longer than the commit interval."""
     statestore_uncommitted_max_bytes: int = _setting("statestore.uncommitted.max.bytes", 64 * 1024 * 1024, _at_least(0))
     """Changes of stores held in memory since the last commit; more of them ask for an early one."""
 
@@ -317,6 +317,12 @@ class StreamsConfig:
                     f"rack.aware.assignment.tags names {name!r}, and this process has no such tag",
                     hint=f"set {TAG_PREFIX}{name}",
                 )
+        if self.is_exactly_once and self.effective_commit_interval_ms >= self.transaction_timeout_ms:
+            raise ConfigError(
+                f"commit.interval.ms is {self.effective_commit_interval_ms} and transaction.timeout.ms "
+                f"{self.transaction_timeout_ms}: the broker would abort every transaction before it is committed",
+                hint="commit sooner, or let transactions last longer, up to transaction.max.timeout.ms of the broker",
+            )
         if self.group_protocol == "streams":
             refuse_ignored(self)
 

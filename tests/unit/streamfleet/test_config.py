@@ -128,3 +128,13 @@ def test_epochs_of_stores_are_read_from_text_and_checked():
     for wrong in ("totals", "totals:-1", ":1", "totals:x"):
         with pytest.raises(sf.ConfigError, match=r"store\.epochs"):
             sf.StreamsConfig.from_mapping(settings | {"store.epochs": wrong})
+
+
+def test_a_transaction_must_be_able_to_last_for_a_commit_interval():
+    settings = {"processing_guarantee": "exactly_once_v2", "transaction_timeout_ms": 20_000}
+    assert config(**settings, commit_interval_ms=19_999).effective_commit_interval_ms == 19_999
+    with pytest.raises(sf.ConfigError, match=r"commit.interval.ms is 20000 and transaction.timeout.ms 20000"):
+        config(**settings, commit_interval_ms=20_000)
+    with pytest.raises(sf.ConfigError, match="would abort every transaction"):
+        config(**settings).with_(commit_interval_ms=30_000)
+    assert config(commit_interval_ms=30_000).transaction_timeout_ms == 10_000  # at least once has no transactions

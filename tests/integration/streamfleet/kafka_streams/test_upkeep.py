@@ -13,7 +13,8 @@ from streamfleet.clock import SystemClock
 from streamfleet.ids import TopicPartition as Place
 
 LONG = sf.serdes.long()
-NEVER_MS = 3_600_000
+LATE_MS = 300_000
+"""Longer than any test."""
 
 
 def wait_for(condition, timeout_seconds=30):
@@ -69,7 +70,8 @@ def test_many_changes_are_committed_before_it_is_time(bench):
     latest.to_stream().to(out)
     config = bench.config(
         processing_guarantee="exactly_once_v2",
-        commit_interval_ms=NEVER_MS,
+        commit_interval_ms=LATE_MS,
+        transaction_timeout_ms=2 * LATE_MS,
         statestore_uncommitted_max_bytes=20_000,
         statestore_cache_max_bytes=0,
     )
