@@ -247,7 +247,7 @@ class StreamsConfig:
     max_poll_interval_ms: int = _setting("max.poll.interval.ms", 300_000, _at_least(1, _milliseconds))
     """After which a member whose thread makes no step leaves the group."""
     task_timeout_ms: int = _setting("task.timeout.ms", 300_000, _at_least(0, _milliseconds))
-    """How long a broker may be away, or a partition that has to be read give nothing, before the app gives up."""
+    """How long a broker may be away, a partition give nothing, or all transactions be lost, before the app gives up."""
     source_check_interval_ms: int = _setting("source.check.interval.ms", 30_000, _at_least(0, _milliseconds))
     """How often to see whether the input topics are still the same, with the same partitions."""
     missing_source_timeout_ms: int = _setting("missing.source.timeout.ms", 5_000, _at_least(0, _milliseconds))

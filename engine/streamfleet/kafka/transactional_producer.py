@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 from confluent_kafka import KafkaError, Message
 
-from streamfleet.errors import StreamsError
+from streamfleet.errors import ConfigError, StreamsError
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.client_errors import (
     AccessDeniedError,
@@ -185,7 +185,7 @@ class KafkaTransactionalProducer:
                 if self._clock.now_ms() >= deadline_ms:
                     raise BrokerUnavailableError("the client did not tell its producer id in time", code="_TIMED_OUT")
                 self._call("waiting for the producer id", self._client.raw.poll, 0.05)
-        except KafkaClientError:
+        except (KafkaClientError, ConfigError):
             self._become(State.LOST)
             raise
         self._become(State.READY)
@@ -310,6 +310,11 @@ class KafkaTransactionalProducer:
         if error.code() in _FENCED:
             self._become(State.LOST)
             return FencedProducerError(fact, code=error.name(), hint="another producer has this transactional id now")
+        if error.code() == KafkaError.INVALID_TRANSACTION_TIMEOUT:
+            return ConfigError(
+                f"the broker does not take transaction.timeout.ms ({error.name()})",
+                hint="set it to at most transaction.max.timeout.ms of the broker, or raise that",
+            )
         if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001
             self._become(State.LOST)
             general = client_error(error, doing)

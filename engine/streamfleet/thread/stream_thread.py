@@ -43,6 +43,7 @@ from streamfleet.thread.step_gate import StepGate
 from streamfleet.thread.task_manager import TaskManager, WantedTasks
 from streamfleet.thread.thread_phases import ThreadPhase, checked_transition
 from streamfleet.thread.thread_status import STATUS_INTERVAL_MS, StatusWriter, ThreadStatus
+from streamfleet.thread.transaction_wait import TransactionWait
 from streamfleet.thread.warm_up_watch import WarmUpWatch
 
 log = structlog.get_logger(__name__)
@@ -127,6 +128,9 @@ class StreamThread(Generic[ReportT, PlanT]):
         )
         self._warm_ups = WarmUpWatch(config)
         self._disk = DiskWait(name, tasks.has_room, clock)
+        self._transactions = TransactionWait(
+            clock, timeout_ms=config.task_timeout_ms, quiet_ms=config.transaction_timeout_ms
+        )
         self._away_since_ms: int | None = None
 
     def start(self) -> None:
@@ -159,6 +163,7 @@ class StreamThread(Generic[ReportT, PlanT]):
             log.warning("transaction lost, going back to the last commit", thread=self.name, reason=str(error))
             self.counts.lost_transactions += 1
             self._go_back()
+            self._transactions.begin(error)
         except StoreDamagedError as error:
             if not self.tasks.note_damage(error):
                 raise
@@ -218,7 +223,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         self._hear_group()
         if self._before_step is not None:
             self._before_step()
-        if not self._disk.is_over():
+        if not self._may_open():
             with self.gate.open():
                 self._consumer.poll_batch(self._config.poll_ms, MAX_POLL_RECORDS)  # waits: nothing is assigned
             return
@@ -234,6 +239,9 @@ class StreamThread(Generic[ReportT, PlanT]):
             self._work()
         self._commit_if_due()
         self.tasks.standbys.raise_limits(self._clock.monotonic_ms())
+
+    def _may_open(self) -> bool:
+        return self._disk.is_over() and self._transactions.is_over()
 
     def _rest(self) -> None:
         """Paused: fetch nothing more, process nothing. Waiting is left to the consumer, which has nothing to give."""
@@ -283,7 +291,7 @@ class StreamThread(Generic[ReportT, PlanT]):
                 # A dead owner's open transaction would hide its offsets, and what follows it, until it times out.
                 self._membership.fence(transactional_id, FENCE_TIMEOUT_MS)
             self.assigned = event
-            self.tasks.assign(self._tasks_of(event.plan), opens=self._disk.reason is None)
+            self.tasks.assign(self._tasks_of(event.plan), opens=not self._must_rewind)
             self._warm_ups.on_plan()
             self.counts.rebalances += 1
         elif isinstance(event, Lost):
@@ -376,9 +384,12 @@ class StreamThread(Generic[ReportT, PlanT]):
         if not self._membership.can_commit():
             return
         try:
-            self.tasks.purge(self._commit.commit(self.tasks.running), self._clock.monotonic_ms())
+            committed = self._commit.commit(self.tasks.running)
         except CommitDeferredError:
             return  # a rebalance has begun meanwhile; what was prepared goes with the next commit
+        if committed:
+            self._transactions.end()
+        self.tasks.purge(committed, self._clock.monotonic_ms())
         self._last_commit_ms = self._clock.monotonic_ms()
 
     # the end

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from streamfleet.errors import StreamsError
+from streamfleet.errors import ConfigError, StreamsError
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.client_errors import (
     BrokerUnavailableError,
@@ -45,6 +45,14 @@ def commit(producer, *records):
 
 def values(records):
     return [each.value for each in records]
+
+
+def test_a_transaction_timeout_that_the_broker_does_not_take_is_an_error_of_the_configuration(clients):
+    producer = clients.transactional(init=False, **{"producer.transaction.timeout.ms": 2_000_000})
+    with pytest.raises(ConfigError, match=r"does not take transaction.timeout.ms") as caught:
+        producer.init(WAIT_MS)
+    assert "transaction.max.timeout.ms" in str(caught.value)
+    assert not producer.is_usable
 
 
 def test_committed_records_are_read_and_aborted_ones_are_not(clients, new_topic, read_topic):
