@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import structlog
+
 from streamfleet.clock import Clock
 from streamfleet.config import StreamsConfig
 from streamfleet.errors import StateStoreError, TopologyError
@@ -25,6 +27,8 @@ from streamfleet.task.stream_task import StreamTask, inputs_of
 from streamfleet.topology.nodes import OffsetReset, ProcessorTopology, SourceNode
 from streamfleet.topology.plan import SubTopologyPlan, TopologyPlan
 from streamfleet.topology.topology import Topology
+
+log = structlog.get_logger(__name__)
 
 LagOf = Callable[[TopicPartition], int | None]
 
@@ -53,6 +57,8 @@ class TaskFactory:
     """Of the thread that the tasks are for."""
     inventory: StateInventory = field(default_factory=StateInventory)
     check_topics: Callable[[], None] = _nothing_to_check
+    outgrown: set[StateKey] = field(default_factory=set)
+    """States whose changelogs no longer go on from what was here: a snapshot may be as old, and would be wiped again, for ever."""
 
     @property
     def repartition_topics(self) -> frozenset[str]:
@@ -100,7 +106,7 @@ class TaskFactory:
             global_stores=self.global_stores,
             state_id=self.task_directory(task_id).name,
             topic_ids=self.topic_ids(),
-            snapshots=self.config.state_snapshot_dir,
+            snapshots=self._snapshots(task_id),
             caches=self.caches,
         )
 
@@ -114,8 +120,11 @@ class TaskFactory:
             metrics=self.metrics,
             state_id=self.task_directory(task_id).name,
             topic_ids=self.topic_ids(),
-            snapshots=self.config.state_snapshot_dir,
+            snapshots=self._snapshots(task_id),
         )
+
+    def _snapshots(self, task_id: TaskId) -> Path | None:
+        return None if self.state_key(task_id) in self.outgrown else self.config.state_snapshot_dir
 
     def _engines(self, task_id: TaskId) -> StoreEngines:
         path = self.directory.claim_task(*self.state_key(task_id))
@@ -141,9 +150,17 @@ class TaskFactory:
         stores = self._topology_of(task_id).stores
         return [e.name for e in stores if e.changelog is None and getattr(e.builder, "kind", None) == "rocksdb"]
 
-    def wipe(self, task_id: TaskId, *, keeps_former: bool = False) -> None:
-        """Delete a task's state; or set it aside, to be compared with what is restored."""
+    def wipe(self, task_id: TaskId, *, keeps_former: bool = False, is_outgrown: bool = False) -> None:
+        """Delete a task's state; or set it aside, to be compared with what is restored. `is_outgrown`: it is not damaged, but its
+        changelog does not go on from it; then everything is replayed, also where there are snapshots.
+        """
         key = self.state_key(task_id)
+        if is_outgrown:
+            self.outgrown.add(key)
+            if self.config.state_snapshot_dir is not None:
+                log.warning(
+                    "snapshots are not used for this task, its changelog may have outgrown them", task=str(task_id)
+                )
         (self.directory.set_task_aside if keeps_former else self.directory.wipe_task)(*key)
         self.inventory.forget(key)
 

@@ -214,7 +214,8 @@ class TaskManager:
         self._discard_all()
         self._factory.check_topics()
         for task_id in list(self._damaged):
-            self._wipe(task_id, self._damaged.pop(task_id))
+            self._wipe(task_id, self._damaged[task_id])  # asks the broker, so it is forgotten only behind it
+            del self._damaged[task_id]
         self._take_over_missing()
 
     def _discard_all(self) -> None:
@@ -295,8 +296,9 @@ class TaskManager:
             ) from error
         log.warning("task corrupted, its state is wiped and restored", task=str(task_id), error=str(error))
         self._counts.corrupted_tasks += 1
+        is_readable = not isinstance(error, StoreDamagedError)
         # What is readable and active is compared with what comes back: a truncated changelog does not bring everything.
-        self._factory.wipe(task_id, keeps_former=task_id in self._wanted and not isinstance(error, StoreDamagedError))
+        self._factory.wipe(task_id, keeps_former=is_readable and task_id in self._wanted, is_outgrown=is_readable)
         self.has_lost_state |= task_id in self._wanted
 
     # restoring

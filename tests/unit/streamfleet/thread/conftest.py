@@ -140,10 +140,14 @@ def counting(source_is_table=False):
 class Member:
     """One StreamThread's tasks; several may share a directory, as the threads of one process do."""
 
-    def __init__(self, cluster, directory, heard=None, topology=None):
+    def __init__(self, cluster, directory, heard=None, topology=None, **settings):
         topology = topology or counting()
         config = sf.StreamsConfig(
-            application_id="app", default_key_serde=STRING, default_value_serde=STRING, state_dir=directory.path.parent
+            application_id="app",
+            default_key_serde=STRING,
+            default_value_serde=STRING,
+            state_dir=directory.path.parent,
+            **settings,
         )
         self.cluster, self.clock = cluster, ManualClock(0)
         plan = topology.plan({"in": 2}, config)
@@ -151,7 +155,7 @@ class Member:
             topology=topology,
             plan=plan,
             partitions={"in": 2},
-            topic_ids=dict,
+            topic_ids=lambda: self.topic_ids,
             config=config,
             directory=directory,
             clock=self.clock,
@@ -160,7 +164,7 @@ class Member:
             rocksdb_options=RocksDBOptions(),
             check_topics=lambda: self.check_topics(),
         )
-        self.check_topics = lambda: None
+        self.check_topics, self.topic_ids = lambda: None, {}
         self.consumer, self.restore_consumer = FakeConsumer(cluster), FakeConsumer(cluster)
         self.commit = FakeCommit(cluster)
         listeners = UpdateListeners() if heard is None else UpdateListeners(heard, heard)

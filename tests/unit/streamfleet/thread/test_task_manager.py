@@ -7,10 +7,11 @@ import pytest
 import streamfleet as sf
 from streamfleet.changelog.listeners import StandbyUpdateListener, StateRestoreListener, SuspendReason
 from streamfleet.changelog.progress import UpdateKind
-from streamfleet.errors import StateStoreError
+from streamfleet.errors import StateStoreError, StoreDamagedError
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.kafka.client_errors import BrokerUnavailableError, InternalTopicLostError
 from streamfleet.kafka.errors import GroupTimeoutError
+from streamfleet.state.snapshot import SnapshotManifest, write_snapshot
 from streamfleet.task.offsets import CommittedOffset
 from streamfleet.task.phases import TaskPhase
 from streamfleet.thread.task_manager import WantedTasks
@@ -140,6 +141,52 @@ def test_a_corrupted_active_task_is_told_so_that_a_standby_can_take_over(member)
     first.cluster.topics[CHANGELOG] += [(b"new", (1).to_bytes(8, "big"))] * 4
     first.assign(active=[0])
     assert first.tasks.has_lost_state
+
+
+@pytest.mark.parametrize("role", ["active", "standby"])
+@pytest.mark.parametrize("first", [6, 9], ids=["shortened", "outgrown"])
+def test_a_snapshot_that_its_changelog_does_not_go_on_from_is_taken_over_once(member, tmp_path, role, first):
+    manifest = SnapshotManifest(
+        application_id="app",
+        store="counts",
+        partition=0,
+        store_number=0,
+        changelog=CHANGELOG.topic,
+        changelog_topic_id="id",
+        changelog_offset=20 if first == 6 else 2,
+        files=(),
+    )
+    write_snapshot(tmp_path / "snapshots", manifest, [(b"old", bytes(8) + (1).to_bytes(8, "big"))])
+    one = member("one", state_snapshot_dir=tmp_path / "snapshots")
+    one.topic_ids = {CHANGELOG.topic: "id"}
+    one.cluster.topics[CHANGELOG] = [(b"new", (1).to_bytes(8, "big"))] * 10
+    one.cluster.truncate(*CHANGELOG, first)
+    one.assign(**{role: [0]})
+    one.step(20)
+    assert (one.count_of("old"), one.count_of("new")) == (None, 1)
+    assert one.tasks._counts.corrupted_tasks == 1
+    assert role == "standby" or one.tasks.all_running
+
+
+def test_damage_is_not_forgotten_when_the_broker_does_not_answer_before_the_wipe(member):
+    one = member("one")
+    one.assign(active=[0])
+    one.process(b"a")
+    assert one.tasks.note_damage(StoreDamagedError("a block is damaged", directory=one.factory.task_directory(TASK)))
+    one.tasks.abandon()
+    answers = iter([None, BrokerUnavailableError("no answer", code="_TRANSPORT")])
+
+    def check():
+        error = next(answers, None)
+        if error is not None:
+            raise error
+
+    one.check_topics = check
+    with pytest.raises(BrokerUnavailableError):
+        one.tasks.rewind()
+    one.tasks.rewind()
+    one.step()
+    assert one.tasks._counts.corrupted_tasks == 1 and one.count_of("a") == 1
 
 
 def raising(error):
