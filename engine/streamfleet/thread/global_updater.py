@@ -46,6 +46,8 @@ class GlobalUpdater:
         self._consumer = consumer
         self._admin = admin
         self._partitions = partitions
+        self._gap: StreamsError | None = None
+        """What was not read and will not be: told in every step, because the consumer tells it once."""
         self._troubles = ReadTroubles(KIND, clock.now_ms, timeout_ms=task_timeout_ms, count_stall=count_stall)
         self._stalls = StallWatch(
             KIND, clock.now_ms, admin, self._troubles, timeout_ms=task_timeout_ms, count_stall=count_stall
@@ -77,7 +79,9 @@ class GlobalUpdater:
         return {partition: reading for partition, reading in readings.items() if reading.position < reading.end}
 
     def run_once(self) -> None:
-        """Apply what has come since; never waits."""
+        """Apply what has come since; never waits. Raises for good when some of it is gone: stores would be stale without a word."""
+        if self._gap is not None:
+            raise self._gap
         self._read(0)
 
     def _read(self, wait_ms: int) -> int:
@@ -92,10 +96,11 @@ class GlobalUpdater:
 
     def _on_event(self, event: ConsumerEvent) -> None:
         if isinstance(event, OffsetOutOfRange):
-            raise StreamsError(
+            self._gap = StreamsError(
                 f"global topic {event.partition} no longer has offset {event.offset}",
                 hint="restart the app: global stores are then read anew from what the topic still has",
             )
+            raise self._gap
         if isinstance(event, ClientTrouble):
             self._troubles.hear_client(event)
             return

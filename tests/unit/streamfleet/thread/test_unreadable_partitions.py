@@ -141,3 +141,14 @@ def test_a_global_topic_that_cannot_be_read_on_while_the_app_runs_ends_it_after_
         clock.advance(500)
     with pytest.raises(PartitionUnreadableError):
         updater.run_once()
+
+
+def test_a_global_topic_with_a_gap_is_an_error_in_every_step_however_often_its_thread_is_replaced():
+    consumer = Stuck()
+    updater = global_updater(consumer, sf.testing.ManualClock(), end=5)
+    updater.bootstrap()
+    consumer.events = [OffsetOutOfRange(IN, 7)]
+    for _ in range(3):
+        with pytest.raises(sf.StreamsError, match="no longer has offset 7"):
+            updater.run_once()
+        consumer.events = []  # it is told once
