@@ -389,10 +389,20 @@ class KafkaStreams:
             ClientState.REBALANCING,
             ClientState.RUNNING,
         ):
-            log.warning("stream thread is replaced", thread=number)
-            return AfterFailure(lambda: self._threads.replace(number))
+            return AfterFailure(lambda: self._replace(number, error))
         tells_group = response is UncaughtResponse.SHUTDOWN_APPLICATION
         return AfterFailure(lambda: self._end(error), shuts_down_application=tells_group)
+
+    def _replace(self, number: int, error: Exception) -> None:
+        """Unless the app has begun to end meanwhile: then the failure is the end it would have been. So is another one now."""
+        try:
+            if self._threads.replace(number):
+                log.warning("stream thread is replaced", thread=number)
+                return
+        except Exception as failure:
+            log.exception("stream thread could not be replaced", thread=number)
+            error = failure
+        self._end(error)
 
     def _response_to(self, error: Exception) -> UncaughtResponse:
         try:

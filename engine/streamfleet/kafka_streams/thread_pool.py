@@ -24,6 +24,8 @@ class ThreadPool:
         self._on_failure = on_failure
         self._drivers: dict[int, ThreadDriver] = {}
         self._lock = threading.RLock()
+        self._is_stopped = False
+        """Nothing is started any more. Looked at and set under the lock, so that `stop` reaches whatever was started before it."""
         self.is_paused = False
 
     @property
@@ -47,9 +49,10 @@ class ThreadPool:
     def add(self) -> int:
         """Start one more thread; returns its number, the lowest that is free."""
         with self._lock:
+            if self._is_stopped:
+                raise StreamsError("the app is being closed", hint="threads come and go only while it runs")
             number = next(n for n in range(len(self._drivers) + 1) if n not in self._drivers)
-            self._drivers[number] = driver = self._driver(number)
-        driver.start()
+            self._begin(number)
         return number
 
     def remove(self, timeout_seconds: float) -> int:
@@ -64,11 +67,20 @@ class ThreadPool:
             raise StreamsError(f"stream thread {number} did not stop within {timeout_seconds:g} s")
         return number
 
-    def replace(self, number: int) -> None:
-        """Start a new thread in the place of one that has failed. Called by the failed one, at its very end."""
+    def replace(self, number: int) -> bool:
+        """Start a new thread in the place of one that has failed; false if all are being stopped. Called by the failed one, at its
+        very end.
+        """
         with self._lock:
-            self._drivers[number] = driver = self._driver(number)
+            if self._is_stopped:
+                return False
+            self._begin(number)
+        return True
+
+    def _begin(self, number: int) -> None:
+        driver = self._driver(number)
         driver.start()
+        self._drivers[number] = driver
 
     def pause(self, paused: bool) -> None:
         self.is_paused = paused
@@ -76,6 +88,9 @@ class ThreadPool:
             driver.pause(paused)
 
     def stop(self, *, leave_group: bool = False) -> None:
+        """For good; `join` waits."""
+        with self._lock:
+            self._is_stopped = True
         for driver in self.drivers:
             driver.stop(leave_group=leave_group)
 
