@@ -55,7 +55,9 @@ RESTORING_POLL_MS = 10
 """How long a step without records waits while tasks are restored: they should run as soon as they are."""
 FENCE_TIMEOUT_MS = 10_000
 ANNOUNCE_TIMEOUT_MS = 10_000
-ANNOUNCE_WAIT_MS = 20
+PLAN_TIMEOUT_MS = 5_000
+"""How long a thread that is stopped in the middle of a rebalance waits for the plan: it can commit again then."""
+GROUP_WAIT_MS = 20
 LOST_TRANSACTION = (
     ProducerLostError,
     TransactionAbortableError,
@@ -418,7 +420,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         while self._clock.monotonic_ms() < deadline_ms:
             event = self._membership.poll()
             if event is None:
-                self._consumer.poll_batch(ANNOUNCE_WAIT_MS, 1)
+                self._consumer.poll_batch(GROUP_WAIT_MS, 1)
                 continue
             if isinstance(event, Fatal) or (isinstance(event, Assigned) and self._asks_for_shutdown(event.plan)):
                 return
@@ -440,6 +442,8 @@ class StreamThread(Generic[ReportT, PlanT]):
         """What went wrong, but for what a running thread gets over by itself: the next owner goes on at the last commit."""
         failure: StreamsError | None = None
         try:
+            if any(task.commit_needed for task in self.tasks.running):
+                self._await_plan()
             if self._membership.can_commit():
                 self.tasks.release(list(self.tasks.tasks))
         except StreamsError as error:
@@ -447,6 +451,21 @@ class StreamThread(Generic[ReportT, PlanT]):
             failure = None if isinstance(error, PASSING) else error
         self.tasks.drop_all()
         return failure
+
+    def _await_plan(self) -> None:
+        """Between agreeing to a rebalance and its plan there is no commit. Nobody else has these tasks before this member, too, has
+        heard the plan and given them up, so what was done meanwhile can still be committed then.
+        """
+        deadline_ms = self._clock.monotonic_ms() + PLAN_TIMEOUT_MS
+        while not self._membership.can_commit() and self._clock.monotonic_ms() < deadline_ms:
+            event = self._membership.poll()
+            if isinstance(event, Rebalancing):
+                self._membership.acknowledge(event, self._report(self._shutdown_requested))
+            elif isinstance(event, Lost | Fatal):
+                return
+            elif event is None:
+                self._consumer.pause(self._consumer.assignment())
+                self._consumer.poll_batch(GROUP_WAIT_MS, 1)  # waits; of what it gives nothing is processed any more
 
     def _close_clients(self) -> None:
         """One that cannot be closed does not keep the others open."""

@@ -3,11 +3,13 @@
 from types import SimpleNamespace
 
 import pytest
+from tests.unit.streamfleet.thread.single_thread import INPUT, run
 
 import streamfleet as sf
 from streamfleet.failpoints import NoFailpoints
+from streamfleet.kafka.group_events import Assigned, Lost, Rebalancing
 from streamfleet.testing import ManualClock
-from streamfleet.thread.stream_thread import StreamThread
+from streamfleet.thread.stream_thread import GROUP_WAIT_MS, PLAN_TIMEOUT_MS, StreamThread
 from streamfleet.thread.thread_phases import ThreadPhase
 
 
@@ -57,3 +59,72 @@ def test_one_that_cannot_be_closed_does_not_keep_the_others_open(end, broken):
         end(thread)
     assert closed == ["drop", "membership", "commit", "consumer", "tasks"]
     assert thread.phase is ThreadPhase.DEAD
+
+
+# in the middle of a rebalance
+
+
+class Rejoining:
+    """A membership whose thread has agreed to a rebalance; the group's answers come one by one."""
+
+    leads_group = False
+
+    def __init__(self, *answers):
+        self.answers, self.acknowledged, self.has_plan = list(answers), [], False
+
+    def can_commit(self):
+        return self.has_plan
+
+    def poll(self):
+        event = self.answers.pop(0) if self.answers else None
+        self.has_plan = isinstance(event, Assigned)
+        return event
+
+    def acknowledge(self, event, report):
+        self.acknowledged.append(event)
+
+    def leave(self, *_, **__):
+        self.acknowledged.append("left")
+
+
+def stopped(thread_of, *answers):
+    """What was committed by a thread that was stopped with a record processed since it agreed, and how long that took."""
+    thread, cluster, _ = thread_of()
+    thread.start()
+    run(thread)
+    cluster.write("in", 0, b"a", b"x")
+    thread.run_once()
+    assert cluster.committed_offsets == {}
+    thread._membership, poll = Rejoining(*answers), thread._consumer.poll_batch
+    began_ms = thread._clock.monotonic_ms()
+
+    def poll_batch(timeout_ms, limit):
+        thread._clock.advance(timeout_ms)
+        return poll(timeout_ms, limit)
+
+    thread._consumer.poll_batch = poll_batch
+    cluster.write("in", 0, b"b", b"x")  # comes too late
+    thread.stop()
+    return cluster.committed_offsets, thread._clock.monotonic_ms() - began_ms, thread._membership.acknowledged
+
+
+PLAN = Assigned(9, 2, "me", "plan", follow_up=False)
+REBALANCE, LOST = Rebalancing(8, "the group rebalances"), Lost(8, "the session is over")
+
+
+@pytest.mark.parametrize("answers", [(PLAN,), (None, None, PLAN), (None, REBALANCE, None, PLAN)])
+def test_what_was_done_in_a_rebalance_is_committed_under_its_plan(thread_of, answers):
+    committed, _, told = stopped(thread_of, *answers)
+    assert committed == {INPUT: 1}
+    assert told == [*([REBALANCE] if REBALANCE in answers else []), "left"]
+
+
+def test_a_plan_that_does_not_come_is_not_waited_for_for_ever(thread_of):
+    committed, took_ms, told = stopped(thread_of)
+    assert committed == {} and told == ["left"]
+    assert took_ms == PLAN_TIMEOUT_MS
+
+
+def test_who_has_lost_its_tasks_meanwhile_waits_no_longer(thread_of):
+    committed, took_ms, _ = stopped(thread_of, None, LOST)
+    assert committed == {} and took_ms == GROUP_WAIT_MS
