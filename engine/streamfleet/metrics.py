@@ -181,6 +181,7 @@ class Metrics:
     def __init__(self) -> None:
         self._dropped: dict[Dropped, int] = {}
         self._stalls: dict[Stall, int] = {}
+        self._empty_changelogs: dict[str, int] = {}
         self._threads: dict[str, ThreadCounts] = {}
         self.queries = QueryCounts()
 
@@ -191,6 +192,14 @@ class Metrics:
     def record_read_stall(self, topic: str, cause: str) -> None:
         key = Stall(topic, cause)
         self._stalls[key] = self._stalls.get(key, 0) + 1
+
+    def record_empty_changelog(self, topic: str) -> None:
+        self._empty_changelogs[topic] = self._empty_changelogs.get(topic, 0) + 1
+
+    @property
+    def empty_changelogs(self) -> Mapping[str, int]:
+        """Changelogs that were missing although the app has run, by topic."""
+        return MappingProxyType(self._empty_changelogs)
 
     @property
     def read_stalls(self) -> Mapping[Stall, int]:
@@ -221,5 +230,7 @@ class Metrics:
         for (topic, cause), count in list(self._stalls.items()):
             yield Sample("read_stalls_total", {"topic": topic, "cause": cause}, count)
         yield from self.queries.samples()
+        for topic, count in list(self._empty_changelogs.items()):
+            yield Sample("empty_changelogs_total", {"topic": topic}, count)
         for name, counts in self.threads.items():
             yield from counts.samples(name)

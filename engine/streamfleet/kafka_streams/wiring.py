@@ -44,6 +44,7 @@ from streamfleet.kafka.producer import PRECISION_MS, PlainProducer
 from streamfleet.kafka.streams_group.internal_topics import BrokerMadeTopics
 from streamfleet.kafka.topic_permissions import READ, WRITE, check_permissions
 from streamfleet.kafka.transactional_producer import KafkaTransactionalProducer
+from streamfleet.kafka_streams.empty_changelogs import committed_offsets, tell_empty_changelogs
 from streamfleet.kafka_streams.member_reports import MemberReports
 from streamfleet.kafka_streams.streams_group_wiring import StreamsGroupWiring
 from streamfleet.metrics import Metrics, ThreadCounts
@@ -193,8 +194,11 @@ class Wiring:
         if self._streams_group is not None:
             return self._streams_group.internal_topics(manager, plan)
         timeout_ms = self._config.missing_source_timeout_ms
-        present = manager.prepare(plan).topics
-        return InternalTopicWatch(manager, plan, present, MonotonicClock(), missing_timeout_ms=timeout_ms)
+        prepared, clock, group_id = manager.prepare(plan), MonotonicClock(), self._config.application_id
+        connector = TcpConnector({**self._settings.connection, "client.id": f"{group_id}-start"}, clock)
+        committed = committed_offsets(group_id, connector, clock, LONGEST_ASKING_MS)
+        tell_empty_changelogs(prepared.created, plan, committed, self._metrics.record_empty_changelog)
+        return InternalTopicWatch(manager, plan, prepared.topics, clock, missing_timeout_ms=timeout_ms)
 
     def _source_topics(self) -> dict[str, TopicInfo]:
         if self._sources is None:

@@ -59,6 +59,12 @@ METRICS = (
         "Times a partition of an input, a changelog or a global topic could not be read on.",
     ),
     MetricSpec(
+        "empty_changelogs_total",
+        "counter",
+        ("topic",),
+        "Changelogs that were missing at the start although the app has run: made anew, and empty.",
+    ),
+    MetricSpec(
         "input_lag_records",
         "gauge",
         ("topic", "partition"),

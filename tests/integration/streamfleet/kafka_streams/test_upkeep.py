@@ -134,3 +134,22 @@ def test_the_state_of_a_task_that_went_elsewhere_is_deleted_after_a_while(bench)
         bench.write(source, [(str(n), "x") for n in range(50)])
         expected = dict.fromkeys(expected, 2)
         bench.read(out, lambda got: {k: int.from_bytes(v, "big") for k, v in got} == expected)
+
+
+def test_a_changelog_that_was_deleted_while_the_app_was_down_is_told_on_a_host_that_knows_nothing_of_it(bench):
+    source, changelog = bench.topic("in"), f"{bench.app}-counts-changelog"
+    builder = sf.StreamsBuilder()
+    builder.stream(source).group_by_key().count(store="counts")
+    topology = builder.build()
+    bench.write(source, [("a", "x")])
+    with bench.running(topology, bench.config(worker="first")) as streams:
+        wait_for(lambda: any(task.committed for thread in streams.threads() for task in _inputs(thread)))
+        assert streams.metrics().empty_changelogs == {}
+    bench.admin.delete_topics([changelog])[changelog].result(10)
+    wait_for(lambda: changelog not in bench.admin.list_topics(timeout=10).topics)
+    with bench.running(topology, bench.config(worker="second")) as streams:
+        assert streams.metrics().empty_changelogs == {changelog: 1}
+
+
+def _inputs(thread):
+    return [each for task in thread.tasks for each in task.inputs]

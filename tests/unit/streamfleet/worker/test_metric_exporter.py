@@ -42,6 +42,7 @@ def busy(streams):
     streams.metrics().queries.add("key", 200, 0.002)
     streams.metrics().queries.add("key", 503, 3.0)
     streams.metrics().record_read_stall("words", "_BAD_MSG")
+    streams.metrics().record_empty_changelog("shop-counts-changelog")
 
 
 def test_every_counter_and_gauge_is_shown(app, streams, clock):
