@@ -79,12 +79,10 @@ class PlainProducer:
 
     def flush(self, timeout_ms: int) -> None:
         self._client.flush(timeout_ms)
-        suspects = [failure for failure in self._failed if failure[1].code() in _REFUSED_WITH_ITS_BATCH]
-        if suspects:
-            self._failed[:] = [failure for failure in self._failed if failure[1].code() not in _REFUSED_WITH_ITS_BATCH]
-            for record, _ in suspects:
-                self._client.produce(record, IfNotDelivered(record, self._failed))
-                self._client.flush(timeout_ms)
+        for failure in [each for each in self._failed if each[1].code() in _REFUSED_WITH_ITS_BATCH]:
+            self.send(failure[0])
+            self._failed.remove(failure)  # only now: if there was no room for it, the next flush sends it
+            self._client.flush(timeout_ms)
 
     def take_failures(self) -> Sequence[DeliveryFailure]:
         failures = [DeliveryFailure(record, delivery_error(error, record)) for record, error in self._failed]

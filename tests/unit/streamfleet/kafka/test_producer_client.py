@@ -375,3 +375,45 @@ def test_a_plain_producer_that_is_lost_goes_on_with_another_client(plain, librdk
     plain.renew()
     assert plain.is_usable
     plain.send(RECORD)
+
+
+def refused_together(plain, librdkafka, count):
+    """Records that the broker refuses as one batch."""
+    records = [ProducerRecord("t", b"k", b"%d" % number, 1, (), 0) for number in range(count)]
+    for record in records:
+        plain.send(record)
+    for arguments in librdkafka.produced:
+        arguments[4](KafkaError(KafkaError.INVALID_RECORD), None)
+    librdkafka.produced.clear()
+    return [record.value for record in records]
+
+
+def test_records_refused_with_their_batch_are_sent_again_one_by_one(plain, librdkafka):
+    values = refused_together(plain, librdkafka, 3)
+    librdkafka.calls.clear()
+    plain.flush(1000)
+    assert [arguments[1] for arguments in librdkafka.produced] == values
+    assert librdkafka.calls == ["flush", *["produce", "flush"] * 3]
+    assert plain.take_failures() == []
+
+
+def test_records_refused_with_their_batch_are_not_forgotten_when_the_broker_falls_silent_meanwhile(
+    plain, librdkafka, tenure
+):
+    tenure.until_ms = 30_000
+    values = refused_together(plain, librdkafka, 3)
+    answers = iter([0, 0, 1])  # the second of them is not delivered in time
+    librdkafka.script["flush"] = lambda: next(answers)
+    with pytest.raises(BrokerUnavailableError):
+        plain.flush(1000)
+    librdkafka.script["flush"] = lambda: 0
+    plain.flush(1000)
+    assert [arguments[1] for arguments in librdkafka.produced] == values
+
+
+def test_records_refused_with_their_batch_are_not_sent_again_when_others_may_run_the_tasks(plain, librdkafka, tenure):
+    refused_together(plain, librdkafka, 3)
+    tenure.until_ms = 0
+    with pytest.raises(BrokerUnavailableError, match="held back"):
+        plain.flush(1000)
+    assert librdkafka.produced == []
