@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamfleet.errors import StreamsError
+from streamfleet.errors import ConfigError, StreamsError
 from streamfleet.kafka.client_errors import (
     AccessDeniedError,
     BrokerUnavailableError,
@@ -116,6 +116,14 @@ def transactional(librdkafka, clock):
     producer.init(1000)
     producer.begin()
     return producer
+
+
+def test_a_transaction_timeout_that_the_broker_does_not_take_is_an_error_of_the_configuration(librdkafka, clock):
+    librdkafka.script["init"] = raising(KafkaError.INVALID_TRANSACTION_TIMEOUT, fatal=True)
+    producer = KafkaTransactionalProducer({"transactional.id": "t"}, clock=clock)
+    with pytest.raises(ConfigError, match=r"at most transaction\.max\.timeout\.ms"):
+        producer.init(1000)
+    assert not producer.is_usable
 
 
 def with_timestamp(timestamp):
