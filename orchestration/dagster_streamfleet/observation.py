@@ -1,13 +1,16 @@
 """The fleet as it changes: one sensor asks the server for all apps and reports those that changed, without runs.
 
-An app is reported when its phase, slots, operation, revision or a check's result changes, or its lag by a quarter. When it runs in
-another revision or generation than before, its sub-topologies are reported as materialized, whoever deployed it. The cursor keeps
-what was reported; who waited longest comes first when there is more than a tick may report. Metrics by the second belong in
-Prometheus, not here: an event costs the instance a row for ever.
+An app is reported when its phase, the kind of its reason, slots, operation, revision or a check's result changes; numbers that run
+(how long it stands still, how much is left to restore) are no change. Its lag alone counts when it has moved by a quarter, and not
+more often than every ten minutes. When it runs in another revision or generation than before, its sub-topologies are reported as
+materialized, whoever deployed it. The cursor keeps what was reported; who waited longest comes first when there is more than a tick
+may report. Metrics by the second belong in Prometheus, not here: an event costs the instance a row for ever.
 """
 
 import hashlib
 import json
+import re
+import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import astuple, dataclass
 
@@ -35,8 +38,11 @@ from streamfleet_platform.views import AppDetail, AppSummary, TaskView
 MAX_EVENTS = 100
 """A tick. Each costs some 30 ms, and a tick may take a minute."""
 _SMALL_LAG = 100
-Event = AssetObservation | AssetCheckEvaluation | AssetMaterialization
 _LAG_SHARE = 0.25
+_SECONDS_BETWEEN_LAGS = 600
+"""The lag of an app under load moves at every tick; whether it is too much, its check says at once."""
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+Event = AssetObservation | AssetCheckEvaluation | AssetMaterialization
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,8 @@ class Reported:
     tick: int
     deployed: str
     """The revision and generation that ran when its sub-topologies were last reported."""
+    at: int
+    """Seconds since 1970."""
 
 
 def observation_sensor(translator: FleetTranslator, shown: Collection[str] | None = None) -> SensorDefinition:
@@ -81,7 +89,8 @@ def _tick(
     tick += 1
     kept = {app.name: memory[app.name] for app in apps if app.name in memory}
     events: list[Event] = []
-    changed = [app for app in apps if _is_changed(app, kept.get(app.name))]
+    now = int(time.time())
+    changed = [app for app in apps if _is_changed(app, kept.get(app.name), now)]
     for app in sorted(changed, key=lambda app: (kept[app.name].tick if app.name in kept else 0, app.name)):
         before = kept.get(app.name)
         try:
@@ -91,7 +100,7 @@ def _tick(
         if events and len(events) + len(said) > MAX_EVENTS:
             break
         events += said
-        kept[app.name] = Reported(_digest(app), app.lag_records, _failing(app), tick, _deployed(app, before))
+        kept[app.name] = Reported(_digest(app), app.lag_records, _failing(app), tick, _deployed(app, before), now)
     known = set(context.instance.get_dynamic_partitions(APPS.name or ""))
     new = [app.name for app in listed if app.name not in known]
     return SensorResult(
@@ -180,18 +189,24 @@ def _rows(placement: Iterable[TaskView]) -> list[TableRecord]:
     ]
 
 
-def _is_changed(app: AppSummary, before: Reported | None) -> bool:
+def _is_changed(app: AppSummary, before: Reported | None, now: int) -> bool:
     if before is None or before.digest != _digest(app) or before.failing != _failing(app):
         return True
-    if app.lag_records is None or before.lag is None:
-        return app.lag_records != before.lag
-    return abs(app.lag_records - before.lag) > max(_SMALL_LAG, _LAG_SHARE * before.lag)
+    return now - before.at >= _SECONDS_BETWEEN_LAGS and _has_moved(app.lag_records, before.lag)
+
+
+def _has_moved(lag: int | None, before: int | None) -> bool:
+    if lag is None or before is None:
+        return lag != before
+    return abs(lag - before) > max(_SMALL_LAG, _LAG_SHARE * before)
 
 
 def _digest(app: AppSummary) -> str:
+    """Of what is the same as long as nothing happens. Of tasks that restore or warm up only whether there are any."""
     operation = app.operation and (app.operation.id, str(app.operation.state))
-    seen = (str(app.phase), app.reason, app.slots, app.slots_ready, app.drift, app.revision, app.generation, operation)
-    tasks = (app.tasks, app.restoring_tasks, app.warming_tasks)
+    kind = _NUMBER.sub("#", app.reason)
+    seen = (str(app.phase), kind, app.slots, app.slots_ready, app.drift, app.revision, app.generation, operation)
+    tasks = (app.tasks, app.restoring_tasks > 0, app.warming_tasks > 0)
     return hashlib.sha256(repr((seen, tasks)).encode()).hexdigest()[:12]
 
 

@@ -26,7 +26,7 @@ def view():
 def observed(fleet, daemon):
     """Enough was reported for a line: an app that was deployed, was loaded, and changed."""
     name = FleetTranslator().app_key("busy").path
-    until(lambda: len(daemon.observations(*name)) >= 2, "two observations of an app", 90)
+    until(lambda: len(daemon.observations(*name)) >= 2, "two observations of an app", 150)
 
 
 def test_the_page_of_an_app_shows_its_topology_and_leads_to_its_lineage(daemon, observed, view):

@@ -164,21 +164,72 @@ def test_sub_topologies_are_reported_as_materialized_when_another_revision_runs_
     assert deployed(tick(OBSERVE, server, instance, fourth.cursor)) == [("orders", "sha256-22")]
 
 
-def test_lag_is_reported_when_it_moves_by_a_quarter_and_by_more_than_noise(server, instance):
-    def lag(records):
-        server.fleet.apps_by_name["orders"] = server.fleet.apps_by_name["orders"].model_copy(
-            update={"lag_records": records}
-        )
+def changing(server, name, **given):
+    server.fleet.apps_by_name[name] = server.fleet.apps_by_name[name].model_copy(update=given)
 
-    lag(1000)
+
+@pytest.mark.parametrize(
+    ("phase", "reasons", "numbers"),
+    [
+        (
+            Phase.DEGRADED,
+            ["no progress for 5.12 m: orders-0 stands at 17", "no progress for 5.37 m: orders-0 stands at 17"],
+            [{}, {}],
+        ),
+        (
+            Phase.RESTORING,
+            ["3 tasks restore, 1234 records to go", "2 tasks restore, 987 records to go"],
+            [{"restoring_tasks": 3}, {"restoring_tasks": 2}],
+        ),
+        (
+            Phase.WARMING,
+            ["2 warm-ups catch up", "1 warm-ups catch up"],
+            [{"warming_tasks": 2}, {"warming_tasks": 1}],
+        ),
+    ],
+    ids=lambda value: str(value) if isinstance(value, Phase) else "",
+)
+def test_numbers_that_run_while_an_app_is_in_trouble_are_no_change(server, instance, phase, reasons, numbers):
+    cursor = tick(OBSERVE, server, instance).cursor
+    changing(server, "orders", phase=phase, reason=reasons[0], **numbers[0])
+    begun = tick(OBSERVE, server, instance, cursor)
+    assert "orders" in {event.asset_key.path[0] for event in begun.asset_events}
+    changing(server, "orders", reason=reasons[1], **numbers[1])
+    assert not tick(OBSERVE, server, instance, begun.cursor).asset_events
+
+
+def test_another_kind_of_reason_in_the_same_phase_is_a_change(server, instance):
+    changing(server, "orders", phase=Phase.DEGRADED, reason="no progress for 5.12 m: orders-0 stands at 17")
+    cursor = tick(OBSERVE, server, instance).cursor
+    changing(server, "orders", reason="slot 1 is back_off; 1 of 2 workers are there")
+    (seen,) = [e for e in tick(OBSERVE, server, instance, cursor).asset_events if isinstance(e, dg.AssetObservation)]
+    assert seen.metadata["reason"].value == "slot 1 is back_off; 1 of 2 workers are there"
+
+
+def test_lag_is_reported_when_it_moves_by_a_quarter_and_not_more_often_than_every_ten_minutes(
+    server, instance, monkeypatch
+):
+    now = [1_000_000.0]
+    monkeypatch.setattr("dagster_streamfleet.observation.time.time", lambda: now[0])
+    changing(server, "orders", lag_records=1000)
     cursor = tick(OBSERVE, server, instance).cursor
     reported = []
-    for records in (1200, 1300, 1400, 0):
-        lag(records)
+    for seconds, records in ((600, 1200), (15, 1300), (15, 2600), (570, 1400), (600, 1700), (600, 1750)):
+        now[0] += seconds
+        changing(server, "orders", lag_records=records)
         result = tick(OBSERVE, server, instance, cursor)
         cursor = result.cursor
         reported += [e.metadata["lag_records"].value for e in result.asset_events if isinstance(e, dg.AssetObservation)]
-    assert reported == [1300, 0]
+    assert reported == [1300, 1700]
+
+
+def test_a_lag_that_breaks_its_promise_is_reported_at_once(server, instance):
+    changing(server, "orders", lag_records=100, records_per_second=10.0, max_latency_seconds=60.0)
+    cursor = tick(OBSERVE, server, instance).cursor
+    changing(server, "orders", lag_records=601)
+    said = tick(OBSERVE, server, instance, cursor).asset_events
+    assert [e.metadata["lag_records"].value for e in said if isinstance(e, dg.AssetObservation)] == [601]
+    assert [(e.check_name, e.passed) for e in said if isinstance(e, dg.AssetCheckEvaluation)] == [("lag", False)]
 
 
 def test_a_cursor_of_another_version_means_everything_is_reported_once_more(server, instance):
