@@ -17,6 +17,18 @@ from confluent_kafka.admin import AdminClient, NewTopic
 import streamfleet as sf
 from streamfleet.partitioner import partition_for
 
+APP = """
+import streamfleet as sf
+
+def topology():
+    builder, text = sf.StreamsBuilder(), sf.serdes.string()
+    stream = builder.stream("{topic}", key_serde=text, value_serde=sf.serdes.long()){more}
+    stream.group_by_key().count(
+        materialized=sf.Materialized("counts", key_serde=text, value_serde=sf.serdes.long())
+    )
+    return builder.build()
+"""
+
 
 def topology(topic):
     builder = sf.StreamsBuilder()
@@ -66,6 +78,12 @@ class World:
         self.produced += rows
         return rows
 
+    def delete_before(self, offset):
+        """What retention does, at once, to partition 0."""
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
+        for done in admin.delete_records([TopicPartition(self.topic, 0, offset)]).values():
+            done.result()
+
     def land(self, rows):
         table = pa.table(dict(zip(["customer", "p", "o", "ts"], map(list, zip(*rows, strict=True)), strict=True)))
         (self.directory / "table").mkdir(exist_ok=True)
@@ -97,6 +115,13 @@ class World:
             "snapshot_directory": str(self.directory / "snapshots"),
         }
         return base | changes
+
+    def with_code(self, more=""):
+        """Changes of a spec: it names the app's code, in which `more` follows the stream."""
+        code = self.directory / "code"
+        code.mkdir(exist_ok=True)
+        (code / "counting.py").write_text(APP.format(topic=self.topic, more=more))
+        return {"app": self.spec()["app"] | {"code": {"directory": str(code), "entrypoint": "counting:topology"}}}
 
     def second_run(self, **changes):
         """Changes of a spec: another run, with directories and an epoch of its own."""

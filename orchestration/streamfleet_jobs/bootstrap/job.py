@@ -26,7 +26,9 @@ from streamfleet.worker.logs import configure_logs
 from streamfleet.worker.secrets import secrets_of
 from streamfleet_jobs.bootstrap import cut_over, source, verification
 from streamfleet_jobs.bootstrap.changelog_topic import ChangelogTopic, client_settings
+from streamfleet_jobs.bootstrap.input_records import InputTopic
 from streamfleet_jobs.bootstrap.manifests import files_of, remove_manifests, write_manifests
+from streamfleet_jobs.bootstrap.own_topology import Looked, Rows, check_by_topology
 from streamfleet_jobs.bootstrap.recomputation import check_sample, choose_sample
 from streamfleet_jobs.bootstrap.source import SourceFacts
 from streamfleet_jobs.bootstrap.spec import BootstrapSpec, read_spec
@@ -215,6 +217,7 @@ class Bootstrap:
             self._verify_partition(partition, ends[partition], staged)
         sample = choose_sample(self._spec, self._computed, {p: rows_of(self._digest(p)) for p in self._partitions})
         replayed = check_sample(self._spec, sample)
+        looked = self._check_by_topology(sample)
         targets = self._group.targets(*(_numbers(computed[name]) for name in _CUT_OVER))
         former = known["former_offsets"] if known else self._former()
         self._directory.check_token()
@@ -229,10 +232,20 @@ class Bootstrap:
             "records": computed["records"],
             "sample_keys": len(sample),
             "sample_records": replayed,
+            "topology_keys": looked.keys,
+            "topology_records": looked.records,
+            "topology_told": looked.told,
             "offsets": cut_over.as_detail(targets),
             "former_offsets": former,
             "snapshot_directory": str(self._spec.snapshot_directory),
         }, False
+
+    def _check_by_topology(self, sample: Rows) -> Looked:
+        topic = InputTopic(self._spec, self._admin)
+        looked = check_by_topology(self._spec, sample, topic.starts(), topic.read)
+        why = f" ({looked.told})" if looked.told else ""
+        self._report(f"the app's own topology was asked for {looked.keys} of {len(sample)} sampled keys{why}")
+        return looked
 
     def _verify_partition(self, partition: int, end: int, staged: dict[str, Any]) -> None:
         wanted = self._digest(partition)

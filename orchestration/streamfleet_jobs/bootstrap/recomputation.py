@@ -1,12 +1,13 @@
 """A sample of keys, computed again record by record by the engine: its aggregation, its store, its test driver. Called by
-verification's last step in job.py.
+verification's last step in job.py. Whether the app does the same to its records is looked at in own_topology.py.
 
 What the engine makes of the table's rows in the order of their offsets must be, byte for byte, what was computed at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from streamfleet_jobs.bootstrap.staging import computed_rows
 from streamfleet_jobs.columns.event_times import milliseconds
 from streamfleet_jobs.errors import RefusedError
 
+Place = tuple[int, int]
+"""Partition and offset of a record of the input."""
 _TOPIC, _STORE = "table", "sample"
 
 
@@ -45,7 +48,7 @@ def check_sample(spec: BootstrapSpec, wanted: dict[bytes, tuple[bytes, int]]) ->
     if not wanted:
         return 0
     key_serde, value_serde = serde(spec.store.key_serde), serde(spec.store.value_serde)
-    keys = [key_serde.deserialize(spec.changelog, key) for key in wanted]
+    keys = _keys(spec, wanted)
     records = _records(spec, keys)
     with TopologyTestDriver(_topology(spec), sf.StreamsConfig(application_id="bootstrap-sample")) as driver:
         topic = driver.input_topic(_TOPIC, key_serde, _INPUT)
@@ -74,6 +77,18 @@ def choose_sample(spec: BootstrapSpec, computed: Path, rows: Mapping[int, int]) 
     return chosen
 
 
+def places_of(spec: BootstrapSpec, wanted: Mapping[bytes, object]) -> dict[bytes, Sequence[Place]]:
+    """Where the records are that the table has of each key."""
+    if not wanted:
+        return {}
+    source, write = spec.source, serde(spec.store.key_serde).serialize
+    table = _table(spec, _keys(spec, wanted), [source.key, source.partition, source.offset])
+    found: dict[bytes, list[Place]] = defaultdict(list)
+    for row in table.to_pylist():
+        found[write(spec.changelog, row[source.key])].append((row[source.partition], row[source.offset]))
+    return dict(found)
+
+
 _INPUT = _InPlace()
 
 
@@ -87,14 +102,24 @@ def _records(spec: BootstrapSpec, keys: list[Any]) -> list[tuple[Any, tuple[Any,
     source = spec.source
     used = [function.column for function in spec.value.functions]
     names = [source.key, source.partition, source.offset, source.timestamp, *(name for name in used if name)]
-    filters = pc.is_in(pc.field(source.key), _array(spec, keys))
-    table = pq.read_table(source.parquet, columns=list(dict.fromkeys(names)), filters=filters)
-    table = table.sort_by([(source.partition, "ascending"), (source.offset, "ascending")])
+    table = _table(spec, keys, list(dict.fromkeys(names)))
     times = milliseconds(table.column(source.timestamp)).to_pylist()
     return [
         (row[source.key], (*(name and row[name] for name in used), at), at)
         for row, at in zip(table.to_pylist(), times, strict=True)
     ]
+
+
+def _keys(spec: BootstrapSpec, wanted: Mapping[bytes, object]) -> list[Any]:
+    read = serde(spec.store.key_serde).deserialize
+    return [read(spec.changelog, key) for key in wanted]
+
+
+def _table(spec: BootstrapSpec, keys: list[Any], columns: list[str]) -> Any:
+    """The rows of these keys, by partition and offset."""
+    filters = pc.is_in(pc.field(spec.source.key), _array(spec, keys))
+    table = pq.read_table(spec.source.parquet, columns=columns, filters=filters)
+    return table.sort_by([(spec.source.partition, "ascending"), (spec.source.offset, "ascending")])
 
 
 def _array(spec: BootstrapSpec, keys: list[Any]) -> Any:

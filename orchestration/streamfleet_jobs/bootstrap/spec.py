@@ -28,6 +28,16 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class Code(_Part):
+    """What the app's workers run, for a look at whether it does what is declared."""
+
+    directory: Path
+    """Of the revision that will run on the state."""
+    entrypoint: Word
+    settings: dict[str, Any] = {}
+    """The app's own, without secrets."""
+
+
 class App(_Part):
     """Whose state it is."""
 
@@ -39,6 +49,7 @@ class App(_Part):
     secrets: dict[str, SecretPlace] = {}
     """Where these are; see secrets.py."""
     replication_factor: Annotated[int, Field(ge=-1)] = -1
+    code: Code | None = None
 
 
 class Store(_Part):

@@ -10,6 +10,7 @@ from streamfleet_platform.errors import InvalidRequestError
 from streamfleet_platform.model.app_policies import Bootstrap, BootstrapFunction
 from streamfleet_platform.operations.topics import external_topics, real_name
 from streamfleet_platform.operations.work import AppRevision
+from streamfleet_platform.runtime.specification import REFERENCE, worker_spec
 from streamfleet_platform.server.audit_spec import secret_places
 from streamfleet_platform.topologies.lock import TopologyLock
 from streamfleet_platform.topologies.partition_changes import topic_widths
@@ -25,6 +26,7 @@ def bootstrap_spec(
     inputs: Mapping[str, int],
     directory: Path,
     snapshots: Path,
+    code: Path,
 ) -> dict[str, Any]:
     declared = revision.spec.state.bootstraps[name]
     store = _store_of(revision, name)
@@ -46,6 +48,7 @@ def bootstrap_spec(
             "bootstrap_servers": revision.cluster.bootstrap,
             "client_settings": dict(revision.cluster.config),
             "secrets": secret_places(revision.cluster),
+            "code": _code(revision, code),
         },
         "store": {
             "name": store,
@@ -68,6 +71,19 @@ def bootstrap_spec(
         "directory": str(directory),
         "snapshot_directory": str(snapshots),
     }
+
+
+def _code(revision: AppRevision, code: Path) -> dict[str, Any]:
+    """What its workers run, by which the job looks at a sample. `code`: the directory of all revisions' code."""
+    clusters = {revision.spec.cluster: revision.cluster}
+    directory = code / revision.code_id
+    worker = worker_spec(revision.app, revision.spec, clusters, slot=0, revision=revision.id, code=directory)
+    settings = {
+        name: value
+        for name, value in worker.settings.items()
+        if name not in revision.cluster.config and not REFERENCE.search(str(value))
+    }
+    return {"directory": str(directory), "entrypoint": worker.entrypoint, "settings": settings}
 
 
 def _store_of(revision: AppRevision, name: str) -> str:

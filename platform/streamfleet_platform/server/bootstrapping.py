@@ -41,6 +41,7 @@ class Bootstrapping:
         *,
         runs: Path,
         snapshots: Path,
+        code: Path,
     ) -> None:
         self._database = database
         self._revisions = revisions
@@ -48,6 +49,7 @@ class Bootstrapping:
         self._clock = clock
         self._runs = runs
         self._snapshots = snapshots
+        self._code = code
 
     def bootstraps(self, app: str) -> list[views.BootstrapRunView]:
         with self._database.read() as session:
@@ -75,6 +77,7 @@ class Bootstrapping:
             inputs=widths,
             directory=self._runs / run_id,
             snapshots=self._snapshots,
+            code=self._code,
         )
         there = cluster.topics([changelog_of(spec)])
 

@@ -61,7 +61,13 @@ class Fleet:
         )
         self._auditing = Auditing(world.database, world.revisions, world.clock)
         self._bootstrapping = Bootstrapping(
-            world.database, world.revisions, world.cluster_of, world.clock, runs=runs, snapshots=snapshots
+            world.database,
+            world.revisions,
+            world.cluster_of,
+            world.clock,
+            runs=runs,
+            snapshots=snapshots,
+            code=world.code,
         )
 
     # looking

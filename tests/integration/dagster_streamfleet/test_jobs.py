@@ -143,6 +143,8 @@ def test_a_bootstrap_as_a_job_outlasts_a_server_that_is_away_and_the_app_starts_
         (run,) = client.bootstraps(APP)
         assert client.wait(run.operation).state.value == "succeeded"
         assert next(iter(client.bootstraps(APP))).state == "published"
+        looked = run.detail["verified"]
+        assert (looked["topology_keys"], looked["topology_told"]) == (len(written), "")
         client.wait(client.start(APP).id)
         until(lambda: fleet.app(APP).phase is Phase.RUNNING, "it to run")
         (run,) = client.bootstraps(APP)

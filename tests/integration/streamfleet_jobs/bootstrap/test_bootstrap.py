@@ -43,6 +43,30 @@ def test_an_adopted_bootstrap_equals_processing_everything_and_only_the_tail_is_
     assert "snapshot not used, the changelog is replayed" in capfd.readouterr().out
 
 
+def test_an_app_that_leaves_records_out_is_not_verified_by_a_declaration_that_does_not(world):
+    world.land(world.produce(EVENTS))
+    done, told = world.run(**world.with_code())
+    assert done.returncode == 0, done.stderr
+    verified = told[-1]["detail"]
+    assert (verified["topology_keys"], verified["topology_told"]) == (200, "")
+    assert verified["topology_records"] == verified["sample_records"]
+    done, told = world.run(**world.second_run(**world.with_code('.filter(lambda key, _: not key.endswith("7"))')))
+    assert done.returncode == 4
+    assert [line["state"] for line in told] == STATES[:-1]
+    assert "the app's topology computes None for a key that was computed as" in done.stderr
+
+
+def test_what_the_topic_has_deleted_cannot_be_looked_at_and_is_told(world):
+    world.land(world.produce(2000))
+    world.delete_before(world.ends[0] // 2)
+    done, told = world.run(**world.with_code())
+    assert done.returncode == 0, done.stderr
+    verified = told[-1]["detail"]
+    assert 0 < verified["topology_keys"] < verified["sample_keys"]
+    assert "the topic no longer has all records of" in verified["topology_told"]
+    assert verified["topology_told"] in done.stderr
+
+
 @pytest.mark.parametrize("state", STATES)
 def test_a_run_that_was_killed_after_a_step_goes_on(world, state):
     world.land(world.produce(300))

@@ -5,6 +5,7 @@ The job's part is played by the test: it reports states, as the real one does by
 
 import json
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from tests.unit.streamfleet_platform.operations.bootstrap_lab import (
@@ -47,6 +48,13 @@ def test_what_was_verified_is_published_and_then_adopted(lab):
     assert f"{STORE}:1" in json.dumps(lab.runtime.specs["one", worker.slot].settings, default=str)
     assert now(lab).state == "adopted"
     assert now(lab).detail["adopted"]["replayed"] == ["partition 2: checksum"]
+
+
+def test_the_job_is_told_which_code_will_run_on_what_it_builds(lab):
+    code = begin(lab).spec["app"]["code"]
+    assert (Path(code["directory"]) / f"{code['entrypoint'].partition(':')[0].replace('.', '/')}.py").is_file()
+    assert code["settings"]["processing.exception.handler"] == "fail"
+    assert "${" not in str(code["settings"]), "no reference to a secret"
 
 
 def said(partition, event="snapshot taken over", **more):
