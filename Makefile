@@ -22,6 +22,8 @@ FAULTS ?= kill,pause,leave,broker
 STANDBYS ?= 0
 PROTOCOL ?= classic
 RATE ?= 5000
+# Where `make up` puts everything; nothing: build/up.
+DIRECTORY :=
 # What is installed is known by the text of the two files that decide it, and by the interpreter.
 STAMP = $(VENV)/.installed-$(shell cat pyproject.toml requirements.lock | $(PYTHON) -c 'import hashlib,sys; print(hashlib.sha256(sys.version.encode()+sys.stdin.buffer.read()).hexdigest()[:16])')
 
@@ -41,13 +43,13 @@ $(STAMP):
 	@rm -f $(VENV)/.installed-* && touch $@
 
 up: setup ## everything on this machine: broker, three apps and their load, server with console; prints the links
-	@$(PY) -m examples.demo up
+	@$(PY) -m examples.demo up $(DIRECTORY)
 
 down: setup ## stop what `make up` started, and delete what it wrote
-	@$(PY) -m examples.demo down
+	@$(PY) -m examples.demo down $(DIRECTORY)
 
 load: setup ## more orders for the fleet of `make up`; RATE=5000 SECONDS=120
-	@$(PY) -m examples.demo load --rate $(RATE) --seconds $(SECONDS)
+	@$(PY) -m examples.demo load $(DIRECTORY) --rate $(RATE) --seconds $(SECONDS)
 
 test: check conformance integration ## everything a change must pass: check, conformance, integration
 	@echo "== test: check, conformance and integration passed"

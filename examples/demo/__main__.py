@@ -4,6 +4,7 @@
     down    stops all of it and deletes what it wrote
     load    more orders for the apps, until time is up
 
+All of it lies in build/up, or in the directory that is named.
 Each step says what it does. Both may be repeated: what runs is left alone, what is gone is gone.
 """
 
@@ -54,7 +55,8 @@ def up(directory: Path) -> None:
     console.print(
         "Three things to try:\n"
         "  1. .venv/bin/streamfleet query country-view country-view SE      the latest minute of a country, from whoever owns it\n"
-        "  2. make load RATE=20000 SECONDS=120                              more work: what the console says to it\n"
+        f"  2. make load RATE=20000 SECONDS=120{_elsewhere(directory)}                              "
+        "more work: what the console says to it\n"
         f"  3. edit {_short(source / 'apps/country_view.py')}, then .venv/bin/streamfleet plan: what it would mean\n",
         highlight=False,
         soft_wrap=True,
@@ -78,6 +80,10 @@ def show(apps: list[AppSummary]) -> None:
     console.print(table)
 
 
+def _elsewhere(directory: Path) -> str:
+    return "" if directory == DIRECTORY else f" DIRECTORY={directory}"
+
+
 def _short(path: Path) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
@@ -87,11 +93,12 @@ def say(message: str) -> None:
 
 
 def more_load(arguments: list[str]) -> int:
-    bootstrap_servers = Demonstration(DIRECTORY, say).running_broker()
+    named = [Path(argument).resolve() for argument in arguments[:1] if not argument.startswith("-")]
+    bootstrap_servers = Demonstration(named[0] if named else DIRECTORY, say).running_broker()
     if bootstrap_servers is None:
         print("error: nothing is up; make up", file=sys.stderr)
         return 1
-    return load.main(["--bootstrap", bootstrap_servers, *arguments])
+    return load.main(["--bootstrap", bootstrap_servers, *arguments[len(named) :]])
 
 
 def main(arguments: list[str]) -> int:
@@ -99,7 +106,10 @@ def main(arguments: list[str]) -> int:
         return more_load(arguments[1:])
     commands = {"up": up, "down": down}
     if len(arguments) not in (1, 2) or arguments[0] not in commands:
-        print("usage: python -m examples.demo up|down [DIRECTORY], or load [--rate N] [--seconds N]", file=sys.stderr)
+        print(
+            "usage: python -m examples.demo up|down [DIRECTORY], or load [DIRECTORY] [--rate N] [--seconds N]",
+            file=sys.stderr,
+        )
         return 2
     try:
         commands[arguments[0]](Path(arguments[1]).resolve() if len(arguments) == 2 else DIRECTORY)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from examples.demo.dagster_up import Dagster
 from streamfleet_devbroker.directories import cache_directory
 from streamfleet_platform import FleetClient, FleetError, Phase
+from streamfleet_platform.cli.connection import ExitCode
 
 ROOT = Path(__file__).resolve().parents[3]
 APPS = {"country-activity", "country-view", "order-enrichment"}
@@ -35,12 +37,25 @@ class Demo:
         line = [sys.executable, "-m", "examples.demo", command, str(self.directory)]
         return subprocess.run(line, cwd=ROOT, env=self._environment, capture_output=True, text=True, timeout=280)
 
+    def things_to_try(self) -> list[str]:
+        """As they were printed, without what is said of them."""
+        return re.findall(r"^  \d\. (.*?)(?:  .*)?$", self.told, re.MULTILINE)
+
+    def typed(self, line: str) -> subprocess.CompletedProcess[str]:
+        """A command as it was printed, by who called `up`."""
+        program, *arguments = shlex.split(line.removesuffix(":"))
+        found = Path(sys.executable).with_name(Path(program).name) if "/" in program else program
+        # make looks for Python as its user has it
+        environment = self._environment if "/" in program else None
+        return subprocess.run(
+            [found, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+        )
+
     def up(self) -> FleetClient:
         result = self.run("up")
         assert result.returncode == 0, result.stdout + result.stderr
         link = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", result.stdout)
         assert link, result.stdout
-        assert "Three things to try" in result.stdout
         self.told = result.stdout
         self.addresses = set(re.findall(r"127\.0\.0\.1:(\d+)", result.stdout))
         return FleetClient(link[1], token=link[2])
@@ -110,6 +125,7 @@ def test_up_runs_the_fleet_can_be_repeated_survives_a_killed_server_and_down_lea
         links = demo.links()
         assert len(links) == 3 and set(links.values()) == {200}, links  # console, Dagster, API
         assert shown_apps(demo.dagster) == APPS
+        try_what_was_printed(demo, client)
         before = {app: client.app(app).workers[0].pid for app in APPS}
 
         server = re.search(r'"pid": (\d+)', (demo.directory / "server" / "server.json").read_text())
@@ -130,6 +146,44 @@ def test_up_runs_the_fleet_can_be_repeated_survives_a_killed_server_and_down_lea
     assert again.returncode == 0, again.stdout + again.stderr
     assert "no load is running" in again.stdout and "no Dagster is running" in again.stdout
     assert "nothing is left" in again.stdout and demo.files() == [] and not demo.directory.exists()
+
+
+def try_what_was_printed(demo, client):
+    query, load, change = demo.things_to_try()
+
+    asked = demo.typed(query)
+    assert asked.returncode == 0, asked.stderr
+    assert "Sweden" in asked.stdout
+
+    def orders():
+        topics = client.app("order-enrichment").topics
+        return next(topic.end_offsets or 0 for topic in topics if topic.name == "orders")
+
+    until(lambda: orders() > 0, "the topic's size")
+    before = orders()
+    assert "RATE=20000 SECONDS=120" in load
+    more = demo.typed(load.replace("RATE=20000 SECONDS=120", "RATE=2000 SECONDS=3"))  # the same, for less long
+    assert more.returncode == 0, more.stdout + more.stderr
+    written = re.search(r"(\d+) orders written in 3 s", more.stdout)
+    assert written, more.stdout
+    until(lambda: orders() >= before + int(written[1]), "what was written to be seen")
+
+    found = re.fullmatch(r"edit (\S+), then (.+ plan): what it would mean", change)
+    assert found, change
+    file = ROOT / found[1]
+    kept = file.read_text()
+    file.write_text(kept.replace('.to_stream(name="views")', f'.to_stream(name="views"){FILTER}'))
+    planned = demo.typed(found[2])
+    assert planned.returncode == ExitCode.PENDING, planned.stdout + planned.stderr
+    told = " ".join(planned.stdout.split())
+    assert "upgrade country-view" in told, told
+    assert "write it with `streamfleet lock country-view`, and review the difference" in told, told
+    file.write_text(kept)
+    as_it_was = demo.typed(found[2])
+    assert as_it_was.returncode == 0, as_it_was.stdout
+
+
+FILTER = '.filter(lambda _, shown: shown.orders > 1, name="busy")'
 
 
 def shown_apps(dagster: Dagster) -> set[str]:
