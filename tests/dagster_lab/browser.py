@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _PATIENCE_MS = 30_000
+SIZE: ViewportSize = {"width": 1400, "height": 1000}
+Scheme = Literal["light", "dark"]
 
 
 @dataclass
@@ -32,19 +34,43 @@ class Window:
         self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
         self.page.on("request", lambda request: self.hosts.update(filter(None, [urlsplit(request.url).netloc])))
 
+    def beside(self) -> Window:
+        """Another one. What it complains of is told here too."""
+        browser = self.page.context.browser
+        assert browser is not None
+        opened = Window(browser.new_page(viewport=SIZE), self.errors, self.hosts)
+        opened.watch()
+        return opened
+
     def keep(self, name: str, *, whole: bool = False) -> None:
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=whole)
 
 
 @contextmanager
-def window(scheme: Literal["light", "dark"] = "light") -> Iterator[Window]:
+def chromium() -> Iterator[Browser]:
+    """As long as it is open, no other event loop can run in this thread: for one test, or a module of them."""
     program = next(path for name in _NAMES if (path := shutil.which(name)))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         try:
-            opened = Window(browser.new_page(viewport={"width": 1400, "height": 1000}, color_scheme=scheme))
-            opened.watch()
-            yield opened
+            yield browser
         finally:
             browser.close()
+
+
+@contextmanager
+def window_of(browser: Browser, scheme: Scheme = "light") -> Iterator[Window]:
+    """Of a person of its own: nothing of other windows is known in it."""
+    opened = Window(browser.new_page(viewport=SIZE, color_scheme=scheme))
+    opened.watch()
+    try:
+        yield opened
+    finally:
+        opened.page.close()
+
+
+@contextmanager
+def window(scheme: Scheme = "light") -> Iterator[Window]:
+    with chromium() as browser, window_of(browser, scheme) as opened:
+        yield opened

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
-from tests.dagster_lab.browser import window
+from tests.dagster_lab.browser import chromium, window_of
 from tests.dagster_lab.fleet import until
 
 from dagster_streamfleet.translator import FleetTranslator
@@ -16,9 +16,15 @@ pytestmark = pytest.mark.browser
 PAGE = "/assets/busy/app"
 
 
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as opened:
+        yield opened
+
+
 @pytest.fixture
-def view():
-    with window() as opened:
+def view(browser):
+    with window_of(browser) as opened:
         yield opened
 
 
@@ -95,9 +101,13 @@ def test_the_overview_tells_every_app_and_asks_nobody_but_its_server(fleet, daem
     assert view.errors == []
 
 
-def test_the_page_of_an_app_is_live_through_a_scale(fleet, daemon, view):
-    """Without being loaded again: what is told is what happens."""
-    page = view.page
+def test_the_overview_and_the_page_of_an_app_are_live_through_a_scale(fleet, daemon, view):
+    """Both were opened before, and neither is loaded again: what is told is what happens."""
+    page, overview = view.page, view.beside().page
+    overview.goto(fleet.console)
+    line = overview.get_by_role("row").filter(has=overview.get_by_role("link", name="again", exact=True)).first
+    line.get_by_text("1 of 1", exact=True).wait_for()
+    overview.evaluate("window.sameDocument = true")
     page.goto(f"{fleet.url}/#token={fleet.token}")
     page.get_by_role("link", name="again", exact=True).first.click()
     page.get_by_role("heading", name="again").wait_for()
@@ -105,11 +115,16 @@ def test_the_page_of_an_app_is_live_through_a_scale(fleet, daemon, view):
     page.evaluate("window.sameDocument = true")
     fleet.run("scale", "again", "2", "--no-wait")
     page.get_by_text(re.compile("scale is (running|planned)")).wait_for()
+    line.get_by_text(re.compile("^scale")).wait_for()
     view.keep("console-app-scaling", whole=True)
     page.get_by_text("2 of 2", exact=True).wait_for(timeout=90_000)
     page.get_by_role("heading", name="slot 1").wait_for()
     page.get_by_text("scale succeeded").first.wait_for()
-    assert page.evaluate("window.sameDocument")
+    line.get_by_text("2 of 2", exact=True).wait_for()
+    line.get_by_text("running", exact=True).wait_for()
+    told = overview.get_by_role("listitem").filter(has=overview.get_by_role("link", name="again", exact=True))
+    told.filter(has_text="scale").first.wait_for()
+    assert page.evaluate("window.sameDocument") and overview.evaluate("window.sameDocument")
     picture = page.get_by_alt_text("topology of again")
     assert picture.evaluate("image => image.complete && image.clientWidth / image.naturalWidth") > 0.7
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
@@ -140,8 +155,8 @@ def test_who_has_no_token_is_asked_for_one_and_nothing_is_shown(fleet, daemon, v
     page.get_by_role("link", name="again", exact=True).first.wait_for()
 
 
-def test_in_the_dark_it_is_dark(fleet, daemon):
-    with window("dark") as view:
+def test_in_the_dark_it_is_dark(fleet, daemon, browser):
+    with window_of(browser, "dark") as view:
         view.page.goto(fleet.console)
         view.page.get_by_role("link", name="busy", exact=True).first.click()
         view.page.get_by_role("heading", name="slot 0").wait_for()
