@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 
 from tests.dagster_lab.fleet import Fleet, until
+
+TICK_SECONDS = 12.0
+"""From a sensor's tick until a task has moved, where the process of a run starts in three or less."""
+_PROCESS_STARTS = 4
+"""So many of those it may take where they are slower. The run's own is one; the location that launches it and the workers that
+rebalance wait for the same processors.
+"""
+_RUN_IMPORTS = "import dagster, dagster_streamfleet.verbs"
 
 Place = tuple[str, int]
 """A task and a slot."""
@@ -64,3 +74,10 @@ def promotion(fleet: Fleet, app: str, slot: int, patience: float) -> Promotion:
         time.sleep(0.1)
     now = time.monotonic()
     return Promotion(now - began, None if ready_at is None else now - ready_at)
+
+
+def seconds_after_a_tick() -> float:
+    """What "within seconds of its tick" is on this machine now: starting a process for the run is most of it."""
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", _RUN_IMPORTS], check=True)
+    return max(TICK_SECONDS, _PROCESS_STARTS * (time.monotonic() - began))
