@@ -75,10 +75,13 @@ check: setup ## lint, format, types, layers, unit tests (under four minutes)
 conformance: setup ## recorded behaviour of Java Kafka Streams; SCENARIOS=<directory> for another recording
 	@for directory in $(SCENARIOS); do echo "== conformance: $$directory"; $(PY) tests/conformance/run.py $$directory; done
 
+# Servers are killed in simulated worlds, which need a processor and nothing else: as many at a time as there are.
+KILLS := $(addprefix tests/integration/streamfleet_platform/operations/,test_kills.py test_bootstrap_kills.py)
 # Dagster's tests have a fleet of their own that lasts as long as their process: it ends before the others begin.
 integration: setup ## tests on a real broker (started and stopped by the tests)
 	@echo "== integration: Dagster"; $(PY) -m pytest tests/integration/dagster_streamfleet -q $(if $(CHROMIUM),,-m "not browser")
-	@echo "== integration"; $(PY) -m pytest tests/integration -q $(if $(CHROMIUM),,-m "not browser") \
+	@echo "== integration: servers killed at every step"; $(PY) -m pytest $(KILLS) -q --numprocesses auto --maxprocesses 4 --dist worksteal
+	@echo "== integration"; $(PY) -m pytest tests/integration -q $(if $(CHROMIUM),,-m "not browser") $(KILLS:%=--ignore=%) \
 	  --ignore=tests/integration/dagster_streamfleet $(if $(JDK_AND_MAVEN),,--ignore=tests/integration/interop)
 
 ledger: setup ## one seeded schedule of faults on a real broker; SEED=1 SECONDS=120 GUARANTEE=exactly_once_v2 STANDBYS=0 PROTOCOL=classic
