@@ -176,7 +176,7 @@ def try_what_was_printed(demo, client):
     planned = demo.typed(found[2])
     assert planned.returncode == ExitCode.PENDING, planned.stdout + planned.stderr
     told = " ".join(planned.stdout.split())
-    assert "upgrade country-view" in told, told
+    assert "update country-view blocked: " in told, told
     assert "write it with `streamfleet lock country-view`, and review the difference" in told, told
     file.write_text(kept)
     as_it_was = demo.typed(found[2])
