@@ -147,10 +147,36 @@ class ThreadCounts:
         yield Sample("commit_failures_total", labels, self.commit_failures)
 
 
+class OutageCounts:
+    """How often the brokers did not answer, and for how long by now."""
+
+    def __init__(self) -> None:
+        self.outages = 0
+        self._began_seconds: float | None = None
+
+    def begin(self, waited_seconds: float = 0.0) -> None:
+        self.outages += 1
+        self._began_seconds = time.monotonic() - waited_seconds
+
+    def end(self) -> None:
+        self._began_seconds = None
+
+    @property
+    def away_seconds(self) -> float:
+        """0.0 if they answer."""
+        began_seconds = self._began_seconds
+        return 0.0 if began_seconds is None else time.monotonic() - began_seconds
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample("broker_outages_total", {}, self.outages)
+        yield Sample("broker_away_seconds", {}, self.away_seconds)
+
+
 class Metrics:
     """The numbers of one app in this process: of its tasks together, and of each of its StreamThreads."""
 
     def __init__(self) -> None:
+        self.broker = OutageCounts()
         self._dropped: dict[Dropped, int] = {}
         self._stalls: dict[Stall, int] = {}
         self._threads: dict[str, ThreadCounts] = {}
@@ -187,6 +213,7 @@ class Metrics:
 
     def samples(self) -> Iterator[Sample]:
         """Every counter; the histograms of commits are in `threads`."""
+        yield from self.broker.samples()
         for (operator, reason), count in list(self._dropped.items()):
             yield Sample("dropped_records_total", {"operator": operator, "reason": reason}, count)
         for (topic, cause), count in list(self._stalls.items()):

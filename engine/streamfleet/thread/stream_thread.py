@@ -35,6 +35,7 @@ from streamfleet.kafka.errors import (
 from streamfleet.kafka.group_events import Assigned, Event, Fatal, Lost, Rebalancing
 from streamfleet.kafka.group_protocol import PlanT, ReportT
 from streamfleet.kafka.membership import Membership
+from streamfleet.kafka.outage import Outage
 from streamfleet.kafka.read_troubles import CountStall, ReadTroubles, count_nothing
 from streamfleet.metrics import ThreadCounts
 from streamfleet.ports import ClientTrouble, Consumer, ConsumerEvent, OffsetOutOfRange, PartitionUnavailable
@@ -90,6 +91,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         count_stall: CountStall = count_nothing,
     ) -> None:
         self.name = name
+        outage: Outage | None = None,
         self.phase = ThreadPhase.CREATED
         self.tasks = tasks
         self.counts = counts or ThreadCounts()
@@ -129,6 +131,7 @@ class StreamThread(Generic[ReportT, PlanT]):
 
     def start(self) -> None:
         self._transition_to(ThreadPhase.STARTING)
+        self._outage = outage or Outage()
         self._membership.start(self._report(False))
 
     @property
@@ -157,6 +160,7 @@ class StreamThread(Generic[ReportT, PlanT]):
             log.warning("transaction lost, going back to the last commit", thread=self.name, reason=str(error))
             self.counts.lost_transactions += 1
             self._go_back()
+            self._outage.answers(self)
         except StoreDamagedError as error:
             if not self.tasks.note_damage(error):
                 raise
@@ -191,7 +195,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         if self._away_since_ms is None:
             self._away_since_ms = now_ms
         away_ms = now_ms - self._away_since_ms
-        log.warning("broker does not answer, trying again", thread=self.name, away_ms=away_ms, error=str(error))
+        self._outage.silent(self, f"a step of {self.name}", str(error), waited_ms=away_ms)
         if away_ms >= self._config.task_timeout_ms:
             raise error
 
@@ -449,3 +453,4 @@ class StreamThread(Generic[ReportT, PlanT]):
 
     def _transition_to(self, phase: ThreadPhase) -> None:
         self.phase = checked_transition(self.phase, phase)
+        self._outage.gives_up(self)

@@ -59,6 +59,13 @@ METRICS = (
         "Times a partition of an input, a changelog or a global topic could not be read on.",
     ),
     MetricSpec(
+        "broker_outages_total",
+        "counter",
+        (),
+        "Times the brokers, or one of them that was asked, did not answer; one for all threads together.",
+    ),
+    MetricSpec("broker_away_seconds", "gauge", (), "How long they have not answered by now; 0 when they do."),
+    MetricSpec(
         "input_lag_records",
         "gauge",
         ("topic", "partition"),

@@ -18,7 +18,11 @@ def test_dropped_records_are_counted_by_operator_and_reason():
 def test_samples_have_a_name_labels_and_a_value():
     metrics = Metrics()
     metrics.record_dropped("join", "late")
-    assert list(metrics.samples()) == [Sample("dropped_records_total", {"operator": "join", "reason": "late"}, 1)]
+    assert list(metrics.samples()) == [
+        Sample("broker_outages_total", {}, 0),
+        Sample("broker_away_seconds", {}, 0),
+        Sample("dropped_records_total", {"operator": "join", "reason": "late"}, 1),
+    ]
 
 
 def test_a_thread_counts_on_when_another_of_its_name_replaces_it():

@@ -6,7 +6,8 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from tests.unit.streamfleet.thread.conftest import Cluster, Member
+from structlog.testing import capture_logs
+from tests.unit.streamfleet.thread.conftest import Cluster, Member, OneMember
 
 import streamfleet as sf
 from streamfleet.commit.at_least_once import AtLeastOnceCommit
@@ -14,7 +15,8 @@ from streamfleet.commit.exactly_once import ExactlyOnceCommit
 from streamfleet.failpoints import NoFailpoints
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.kafka.client_errors import BrokerUnavailableError
-from streamfleet.kafka.group_events import Assigned
+from streamfleet.kafka.outage import Outage
+from streamfleet.metrics import OutageCounts
 from streamfleet.ports import ProducerIdentity
 from streamfleet.state.state_directory import StateDirectory
 from streamfleet.thread.stream_thread import StreamThread
@@ -109,27 +111,6 @@ class Broker:
 
     def close(self):
         pass
-
-
-class OneMember:
-    """A group with nobody else in it."""
-
-    leads_group = True
-
-    def __init__(self):
-        self.events = [Assigned(1, 1, "me", "plan", follow_up=False)]
-
-    def start(self, report):
-        pass
-
-    def poll(self):
-        return self.events[0] if self.events else None
-
-    def acknowledge(self, event, report):
-        self.events.remove(event)
-
-    def can_commit(self):
-        return True
 
 
 @pytest.fixture
@@ -229,7 +210,28 @@ def test_a_broker_that_stays_away_fails_the_thread_in_the_end():
         thread.run_once()
 
 
-def bare_thread(tasks, error):
+def test_a_broker_that_stays_away_for_many_steps_is_said_once_and_counted_once():
+    counts, is_away = OutageCounts(), True
+
+    def poll():
+        if is_away:
+            raise BrokerUnavailableError("no answer", code="_TIMED_OUT")
+
+    thread = bare_thread(SimpleNamespace(is_torn=False), poll=poll, outage=Outage(counts))
+    thread._step = thread._hear_group
+    with capture_logs() as lines:
+        for _ in range(20):
+            thread.run_once()
+            thread._clock.advance(100)
+        is_away = False
+        for _ in range(3):
+            thread.run_once()
+    words = [line["event"] for line in lines if line["log_level"] != "debug"]
+    assert words == ["broker does not answer", "broker answers again"]
+    assert counts.outages == 1
+
+
+def bare_thread(tasks, error=None, *, poll=None, outage=None):
     """One whose steps end with an error."""
 
     def fail():
@@ -239,7 +241,7 @@ def bare_thread(tasks, error):
         "t",
         sf.StreamsConfig(application_id="app"),
         SimpleNamespace(has_room=lambda: True, standbys=None, tasks={}, running=[], **vars(tasks)),
-        SimpleNamespace(poll=fail),
+        SimpleNamespace(poll=poll or fail),
         SimpleNamespace(),
         SimpleNamespace(),
         sf.testing.ManualClock(),
@@ -248,6 +250,7 @@ def bare_thread(tasks, error):
         fences_of=lambda plan: (),
         asks_for_shutdown=lambda plan: False,
         failpoints=NoFailpoints(),
+        outage=outage,
     )
     thread._write_status = lambda: None
     return thread
