@@ -39,6 +39,8 @@ from streamfleet.kafka.outage import Outage
 from streamfleet.kafka.read_troubles import CountStall, ReadTroubles, count_nothing
 from streamfleet.metrics import ThreadCounts
 from streamfleet.ports import ClientTrouble, Consumer, ConsumerEvent, OffsetOutOfRange, PartitionUnavailable
+from streamfleet.task.standby_task import StandbyTask
+from streamfleet.task.stream_task import StreamTask
 from streamfleet.thread.disk_wait import DiskWait
 from streamfleet.thread.step_gate import StepGate
 from streamfleet.thread.task_manager import TaskManager, WantedTasks
@@ -89,9 +91,9 @@ class StreamThread(Generic[ReportT, PlanT]):
         counts: ThreadCounts | None = None,
         before_step: Callable[[], None] | None = None,
         count_stall: CountStall = count_nothing,
+        outage: Outage | None = None,
     ) -> None:
         self.name = name
-        outage: Outage | None = None,
         self.phase = ThreadPhase.CREATED
         self.tasks = tasks
         self.counts = counts or ThreadCounts()
@@ -124,14 +126,16 @@ class StreamThread(Generic[ReportT, PlanT]):
         self._must_rewind = False
         self._troubles: deque[ConsumerEvent] = deque()
         """To be dealt with."""
+        self._reported_damage: deque[tuple[StreamTask | StandbyTask, StoreDamagedError]] = deque()
+        """Found by other threads; to be dealt with."""
         self._read_troubles = ReadTroubles("input", clock, timeout_ms=config.task_timeout_ms, count_stall=count_stall)
         self._warm_ups = WarmUpWatch(config)
         self._disk = DiskWait(name, tasks.has_room, clock)
+        self._outage = outage or Outage()
         self._away_since_ms: int | None = None
 
     def start(self) -> None:
         self._transition_to(ThreadPhase.STARTING)
-        self._outage = outage or Outage()
         self._membership.start(self._report(False))
 
     @property
@@ -143,6 +147,10 @@ class StreamThread(Generic[ReportT, PlanT]):
         """Ask the group for a rebalance; may be called by any thread."""
         self._membership.enforce_rebalance("asked to probe")
 
+    def report_damage(self, task: StreamTask | StandbyTask, error: StoreDamagedError) -> None:
+        """Somebody who only reads has found a store of this task damaged; may be called by any thread."""
+        self._reported_damage.append((task, error))
+
     def run_once(self) -> None:
         """One step. Raises what only the owner can decide about."""
         with self.gate.step():
@@ -152,6 +160,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         try:
             self._step()
             self._away_since_ms = None
+            self._outage.answers(self)
         except TaskMigratedError as error:
             log.warning("tasks migrated", thread=self.name, reason=str(error))
             self.counts.lost_assignments += 1
@@ -160,7 +169,6 @@ class StreamThread(Generic[ReportT, PlanT]):
             log.warning("transaction lost, going back to the last commit", thread=self.name, reason=str(error))
             self.counts.lost_transactions += 1
             self._go_back()
-            self._outage.answers(self)
         except StoreDamagedError as error:
             if not self.tasks.note_damage(error):
                 raise
@@ -217,6 +225,7 @@ class StreamThread(Generic[ReportT, PlanT]):
             self._membership.enforce_rebalance("warm-ups have caught up")
 
     def _step(self) -> None:
+        self._hear_of_damage()
         self._hear_group()
         if self._before_step is not None:
             self._before_step()
@@ -236,6 +245,16 @@ class StreamThread(Generic[ReportT, PlanT]):
             self._work()
         self._commit_if_due()
         self.tasks.standbys.raise_limits(self._clock.now_ms())
+
+    def _hear_of_damage(self) -> None:
+        """As if processing had met it. A task that is not the one that was read any more was opened anew since."""
+        while self._reported_damage:
+            task, error = self._reported_damage[0]
+            if isinstance(task, StandbyTask):
+                self.tasks.restart_copy(task, error)  # asks the broker, so what is reported stays until that is done
+            self._reported_damage.popleft()
+            if self.tasks.tasks.get(task.task_id) is task:
+                raise error
 
     def _rest(self) -> None:
         """Paused: fetch nothing more, process nothing. Waiting is left to the consumer, which has nothing to give."""
@@ -449,8 +468,8 @@ class StreamThread(Generic[ReportT, PlanT]):
             self._membership.leave("shutdown", static_too=self.leaves_for_good)
 
     def _die(self) -> None:
+        self._outage.gives_up(self)
         self.phase = ThreadPhase.DEAD
 
     def _transition_to(self, phase: ThreadPhase) -> None:
         self.phase = checked_transition(self.phase, phase)
-        self._outage.gives_up(self)
