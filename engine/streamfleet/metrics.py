@@ -179,6 +179,7 @@ class Metrics:
         self.broker = OutageCounts()
         self._dropped: dict[Dropped, int] = {}
         self._stalls: dict[Stall, int] = {}
+        self._failures: dict[str, int] = {}
         self._threads: dict[str, ThreadCounts] = {}
 
     def record_dropped(self, operator: str, reason: str, count: int = 1) -> None:
@@ -188,6 +189,16 @@ class Metrics:
     def record_read_stall(self, topic: str, cause: str) -> None:
         key = Stall(topic, cause)
         self._stalls[key] = self._stalls.get(key, 0) + 1
+
+    def record_failure(self, error: BaseException) -> None:
+        """The app could not start, or a StreamThread has ended, for this reason."""
+        kind = type(error).__name__
+        self._failures[kind] = self._failures.get(kind, 0) + 1
+
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """How often the app could not start, or a StreamThread ended by itself, by the name of the error."""
+        return MappingProxyType(self._failures)
 
     @property
     def read_stalls(self) -> Mapping[Stall, int]:
@@ -218,5 +229,7 @@ class Metrics:
             yield Sample("dropped_records_total", {"operator": operator, "reason": reason}, count)
         for (topic, cause), count in list(self._stalls.items()):
             yield Sample("read_stalls_total", {"topic": topic, "cause": cause}, count)
+        for kind, count in list(self._failures.items()):
+            yield Sample("failures_total", {"kind": kind}, count)
         for name, counts in self.threads.items():
             yield from counts.samples(name)

@@ -167,7 +167,8 @@ class KafkaStreams:
             self._queries = self._make_queries(self._wiring, self._factory)
             self._watch = self._wiring.source_watch()
             self._threads.prepare(self._config.num_stream_threads)
-        except BaseException:
+        except BaseException as error:
+            self._metrics.record_failure(error)
             self._release()
             raise
         self._transition_to(ClientState.REBALANCING)
@@ -379,6 +380,7 @@ class KafkaStreams:
         """A thread has failed. Unless the handler wants another one, so has the app: the rest going on alone would hide it."""
         if isinstance(error, ApplicationShutdownError):
             return AfterFailure(lambda: self._end(error))
+        self._metrics.record_failure(error)
         response = self._response_to(error)
         if response is UncaughtResponse.REPLACE_THREAD and self._state in (
             ClientState.REBALANCING,

@@ -35,6 +35,12 @@ METRICS = (
     MetricSpec("threads", "gauge", ("phase",), "Number of StreamThreads by phase."),
     MetricSpec("tasks", "gauge", ("phase",), "Number of tasks by phase."),
     MetricSpec(
+        "failures_total",
+        "counter",
+        ("kind",),
+        "Times the app could not start, or a StreamThread failed, by the name of the error.",
+    ),
+    MetricSpec(
         "last_step_age_seconds",
         "gauge",
         ("thread",),

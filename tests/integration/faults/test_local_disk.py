@@ -10,7 +10,7 @@ from tests.integration.faults.limited_process import LimitedProcess, assert_said
 from tests.integration.faults.limited_worker import NOBODY
 
 import streamfleet as sf
-from streamfleet.errors import StoreDamagedError
+from streamfleet.errors import ForeignStateError, StoreDamagedError
 from streamfleet.kafka_streams import ClientState, KafkaStreams
 from streamfleet.state import engine_rows
 from streamfleet.state.rocksdb_engine import RocksDBEngine
@@ -185,7 +185,8 @@ def refused(app):
     before = set(app.bench.directory.rglob("*.sst"))
     with app.started() as streams:
         error = failure_of(streams)
-    assert isinstance(error, sf.StateStoreError) and is_one_sentence(error)
+        assert dict(streams.metrics().failures) == {"ForeignStateError": 1}
+    assert isinstance(error, ForeignStateError) and is_one_sentence(error)
     assert before and all(path.exists() for path in before)
     return str(error)
 
