@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from streamfleet.config_streams_group import refuse_ignored
 from streamfleet.config_values import (
+    NOT_HERE,
     OPTIMIZATIONS,
     client_tags,
     host_and_port,
@@ -150,6 +151,14 @@ class StreamsConfig:
     dead_letter_topic: str | None = _setting("errors.dead.letter.queue.topic.name", None, _as_is)
     """Where the built-in handlers put the records they were asked about; None: nowhere."""
 
+    uncaught_exception_handler: Literal["replace_thread", "shutdown_client", "shutdown_application"] = _setting(
+        "uncaught.exception.handler",
+        "shutdown_client",
+        _one_of("replace_thread", "shutdown_client", "shutdown_application"),
+    )
+    """What a failed StreamThread means: another one in its place, the end of the app in this process, or in all of its group.
+    `KafkaStreams.set_uncaught_exception_handler` decides by the error."""
+
     # state
     state_dir: Path = _setting("state.dir", Path(tempfile.gettempdir()) / "streamfleet", Path)
     """Below it every app has a directory with one database per task."""
@@ -248,6 +257,8 @@ class StreamsConfig:
     """How often processed records are deleted from repartition topics."""
     num_stream_threads: int = _setting("num.stream.threads", 1, _at_least(1))
     """StreamThreads of one process. Python runs one at a time: scale by processes."""
+    log_summary_interval_ms: int = _setting("log.summary.interval.ms", 120_000, _at_least(-1, _milliseconds))
+    """How often a StreamThread says in one line what it has done since the last; -1: never."""
     gc_threshold: int = _setting("gc.threshold", 50_000, _at_least(0))
     """How many objects a worker makes before Python looks for cyclic garbage; 0: Python's own ways."""
     group_protocol: Literal["classic", "streams"] = _setting("group.protocol", "classic", _one_of("classic", "streams"))
@@ -329,6 +340,8 @@ class StreamsConfig:
                 tags[key.removeprefix(TAG_PREFIX)] = value
             elif key.startswith(CLIENT_PREFIXES):
                 client_settings[key] = value
+            elif key in NOT_HERE:
+                raise ConfigError(f"setting {key} cannot be set: {NOT_HERE[key]}", hint="leave it out")
             else:
                 raise ConfigError(f"unknown setting {key!r}", hint=_suggestion(key, list(names)))
         if "application_id" not in chosen:

@@ -43,6 +43,7 @@ from streamfleet.task.standby_task import StandbyTask
 from streamfleet.task.stream_task import StreamTask
 from streamfleet.thread.disk_wait import DiskWait
 from streamfleet.thread.step_gate import StepGate
+from streamfleet.thread.summary import Summary
 from streamfleet.thread.task_manager import TaskManager, WantedTasks
 from streamfleet.thread.thread_phases import ThreadPhase, checked_transition
 from streamfleet.thread.thread_status import STATUS_INTERVAL_MS, StatusWriter, ThreadStatus
@@ -99,6 +100,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         self.counts = counts or ThreadCounts()
         self.status = ThreadStatus(name, self.phase.value, clock.now_ms())
         """As of the last step, or a little older; may be read by any thread."""
+        self._summary = Summary(name, self.counts, config.log_summary_interval_ms, clock.now_ms())
         self._status_writer = StatusWriter(name, tasks, consumer, self.counts)
         self._config = config
         self._membership = membership
@@ -213,6 +215,7 @@ class StreamThread(Generic[ReportT, PlanT]):
             leads = self._membership.leads_group
             self.status = self._status_writer.write(self.phase.value, now_ms, self._disk.reason, leads_group=leads)
             self._ask_for_rebalance()
+            self._summary.say_if_due(now_ms, len(self.tasks.tasks))
 
     def _ask_for_rebalance(self) -> None:
         """When tasks could be somewhere better."""
