@@ -103,7 +103,7 @@ def _handler(value: Any) -> Any:
 
 
 def _extractor(value: Any) -> Any:
-    if value is not None and not hasattr(value, "extract"):
+    if value is not None and not (hasattr(value, "extract") and hasattr(value, "drop_reason")):
         raise ValueError("expected a TimestampExtractor such as FailOnInvalidTimestamp()")
     return value
 
