@@ -175,8 +175,11 @@ class StreamsConfig:
         "statestore.object.cache.max.bytes", 16 * 1024 * 1024, _at_least(0)
     )
     """Memory for values that need not be read and decoded again, over all tasks of a process. Changes no result."""
-    rocksdb_memory_max_bytes: int = _setting("rocksdb.memory.max.bytes", 128 * 1024 * 1024, _at_least(4 * 1024 * 1024))
-    """Block cache and write buffers of all databases of a process together."""
+    rocksdb_memory_max_bytes: int | None = _setting(
+        "rocksdb.memory.max.bytes", None, _optional(_at_least(4 * 1024 * 1024))
+    )
+    """Block cache and write buffers of all databases of a process together; None: a quarter of what the process may use (control
+    group, RLIMIT_AS), from 16 MiB to 1 GiB, and 128 MiB where it has no limit."""
     state_cleanup_delay_ms: int = _setting("state.cleanup.delay.ms", 600_000, _at_least(0, _milliseconds))
     """After which the local state of a task that this process no longer has is deleted."""
     state_cleanup_dir_max_age_ms: int = _setting("state.cleanup.dir.max.age.ms", -1, _at_least(-1, _milliseconds))

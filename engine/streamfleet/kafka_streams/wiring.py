@@ -49,6 +49,7 @@ from streamfleet.kafka_streams.streams_group_wiring import StreamsGroupWiring
 from streamfleet.metrics import Metrics, ThreadCounts
 from streamfleet.ports import TopicInfo
 from streamfleet.state.api import StateStore
+from streamfleet.state.memory_limit import database_memory_bytes, memory_limit_bytes
 from streamfleet.state.rocksdb_engine import RocksDBMemory, RocksDBOptions
 from streamfleet.state.state_directory import StateDirectory
 from streamfleet.state.state_inventory import StateInventory, take_inventory
@@ -132,7 +133,7 @@ class Wiring:
         self._caches: dict[int, StoreCaches] = {}
         self._listeners = listeners
         self.restore_rate = RestoreRate(MonotonicClock(), config.restore_rate_limit_bytes_per_second)
-        half = config.rocksdb_memory_max_bytes // 2
+        half = (config.rocksdb_memory_max_bytes or database_memory_bytes(memory_limit_bytes())) // 2
         self._rocksdb_options = RocksDBOptions(memory=RocksDBMemory(block_cache_bytes=half, write_buffer_bytes=half))
 
     @property
