@@ -121,3 +121,23 @@ def test_a_copy_is_not_forgotten_while_the_broker_does_not_answer(copying, membe
     member.check_topics = lambda: None
     run(copying, member)
     assert wiped == [TASK]
+
+
+def test_files_that_are_really_damaged_are_given_up_and_the_rows_come_back(active, member, wiped):
+    for number in range(3000):
+        member.cluster.write("in", 0, b"key-%060d" % number, b"x")
+    while member.count_of(f"key-{2999:060}") is None:
+        run(active, member)
+    member.clock.advance(member.factory.config.effective_commit_interval_ms)
+    run(active, member)
+    active.tasks.abandon()  # closed, so that the rows are on the disk
+    active.tasks.rewind()
+    run(active, member)
+    for path in member.factory.task_directory(TASK).glob("*.sst"):
+        path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(StoreDamagedError) as caught:
+        list(member.tasks.tasks[TASK].stores["counts"].all())
+    active.report_damage(member.tasks.tasks[TASK], caught.value)
+    run(active, member)
+    assert wiped == [TASK] and member.tasks.all_running
+    assert member.count_of("a") == 3 and member.count_of(f"key-{7:060}") == 1
