@@ -101,6 +101,7 @@ bench: setup ## figures of the engine, the platform and Dagster, then the engine
 	run micro $(PY) -m tests.bench.micro; \
 	run assignor $(PY) -m tests.bench.assignor; \
 	run restore $(PY) tests/bench/restore_rate.py; \
+	run "memory of a state" $(PY) -m tests.bench.state_memory; \
 	run "scale out" $(PY) tests/bench/scale_out.py; \
 	run rebalance $(PY) -m tests.bench.rebalance; \
 	run definitions $(PY) tests/bench/definitions.py; \

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from streamfleet.config_streams_group import refuse_ignored
 from streamfleet.config_values import (
+    NOT_HERE,
     OPTIMIZATIONS,
     client_tags,
     host_and_port,
@@ -102,7 +103,7 @@ def _handler(value: Any) -> Any:
 
 
 def _extractor(value: Any) -> Any:
-    if value is not None and not hasattr(value, "extract"):
+    if value is not None and not (hasattr(value, "extract") and hasattr(value, "drop_reason")):
         raise ValueError("expected a TimestampExtractor such as FailOnInvalidTimestamp()")
     return value
 
@@ -155,6 +156,14 @@ class StreamsConfig:
     dead_letter_topic: str | None = _setting("errors.dead.letter.queue.topic.name", None, _as_is)
     """Where the built-in handlers put the records they were asked about; None: nowhere."""
 
+    uncaught_exception_handler: Literal["replace_thread", "shutdown_client", "shutdown_application"] = _setting(
+        "uncaught.exception.handler",
+        "shutdown_client",
+        _one_of("replace_thread", "shutdown_client", "shutdown_application"),
+    )
+    """What a failed StreamThread means: another one in its place, the end of the app in this process, or in all of its group.
+    `KafkaStreams.set_uncaught_exception_handler` decides by the error."""
+
     # state
     state_dir: Path = _setting("state.dir", Path(tempfile.gettempdir()) / "streamfleet", Path)
     """Below it every app has a directory with one database per task."""
@@ -171,8 +180,11 @@ class StreamsConfig:
         "statestore.object.cache.max.bytes", 16 * 1024 * 1024, _at_least(0)
     )
     """Memory for values that need not be read and decoded again, over all tasks of a process. Changes no result."""
-    rocksdb_memory_max_bytes: int = _setting("rocksdb.memory.max.bytes", 128 * 1024 * 1024, _at_least(4 * 1024 * 1024))
-    """Block cache and write buffers of all databases of a process together."""
+    rocksdb_memory_max_bytes: int | None = _setting(
+        "rocksdb.memory.max.bytes", None, _optional(_at_least(4 * 1024 * 1024))
+    )
+    """Block cache and write buffers of all databases of a process together; None: a quarter of what the process may use (control
+    group, RLIMIT_AS), from 16 MiB to 1 GiB, and 128 MiB where it has no limit."""
     state_cleanup_delay_ms: int = _setting("state.cleanup.delay.ms", 600_000, _at_least(0, _milliseconds))
     """After which the local state of a task that this process no longer has is deleted."""
     state_cleanup_dir_max_age_ms: int = _setting("state.cleanup.dir.max.age.ms", -1, _at_least(-1, _milliseconds))
@@ -256,6 +268,8 @@ class StreamsConfig:
     """How often processed records are deleted from repartition topics."""
     num_stream_threads: int = _setting("num.stream.threads", 1, _at_least(1))
     """StreamThreads of one process. Python runs one at a time: scale by processes."""
+    log_summary_interval_ms: int = _setting("log.summary.interval.ms", 120_000, _at_least(-1, _milliseconds))
+    """How often a StreamThread says in one line what it has done since the last; -1: never."""
     gc_threshold: int = _setting("gc.threshold", 50_000, _at_least(0))
     """How many objects a worker makes before Python looks for cyclic garbage; 0: Python's own ways."""
     group_protocol: Literal["classic", "streams"] = _setting("group.protocol", "classic", _one_of("classic", "streams"))
@@ -343,6 +357,8 @@ class StreamsConfig:
                 tags[key.removeprefix(TAG_PREFIX)] = value
             elif key.startswith(CLIENT_PREFIXES):
                 client_settings[key] = value
+            elif key in NOT_HERE:
+                raise ConfigError(f"setting {key} cannot be set: {NOT_HERE[key]}", hint="leave it out")
             else:
                 raise ConfigError(f"unknown setting {key!r}", hint=_suggestion(key, list(names)))
         if "application_id" not in chosen:

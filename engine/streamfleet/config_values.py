@@ -15,6 +15,16 @@ MAX_TAG_VALUE = 30
 MAX_PORT = 65_535
 
 
+NOT_HERE = {
+    "enable.transactional.statestores": "state is always transactional here, with either guarantee",
+    "upgrade.from": "all versions of this engine speak to each other, so there is no older protocol to fall back to",
+    "rocksdb.config.setter": "it names a Java class; memory is set by rocksdb.memory.max.bytes",
+    "default.client.supplier": "it names a Java class; settings of the clients begin with consumer., producer. or admin.",
+    "metrics.recording.level": "all metrics are always recorded, they are few",
+    "built.in.metrics.version": "metrics have one version",
+}
+"""Settings of Kafka Streams that somebody may bring along, and why there is nothing to set."""
+
 OPTIMIZATIONS = ("reuse.ktable.source.topics", "merge.repartition.topics", "single.store.self.join")
 
 

@@ -19,6 +19,7 @@
     └── StateStoreError             a store cannot do what was asked
         ├── TaskLockedError         another StreamThread of this process still has the task's directory: try again
         ├── ScanTooLargeError       ... for so many rows: ask for fewer
+        ├── ForeignStateError       the rows are not this task's, or of a newer format: give the app its own directory
         ├── StoreDamagedError       its rows cannot be read (also a TaskCorruptedError)
         ├── DiskFullError           nothing more can be written: wait for room (also a TaskInterruptedError)
         └── StoreUnavailableError   it is closed, or not known under that name: ask again later, or elsewhere
@@ -122,6 +123,10 @@ class SinkFunctionError(ProductionError):
 
 class StateStoreError(StreamsError):
     """A store cannot do what was asked: its data is unreadable, or the call is not possible on its kind."""
+
+
+class ForeignStateError(StateStoreError):
+    """A database holds the rows of another app or task, or of a newer version. It is left as it is."""
 
 
 class StoreDamagedError(StateStoreError, TaskCorruptedError):

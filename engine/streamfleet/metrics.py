@@ -175,13 +175,40 @@ class QueryCounts:
             yield Sample("queries_total", {"kind": kind, "status": str(status)}, count)
 
 
+class OutageCounts:
+    """How often the brokers did not answer, and for how long by now."""
+
+    def __init__(self) -> None:
+        self.outages = 0
+        self._began_seconds: float | None = None
+
+    def begin(self, waited_seconds: float = 0.0) -> None:
+        self.outages += 1
+        self._began_seconds = time.monotonic() - waited_seconds
+
+    def end(self) -> None:
+        self._began_seconds = None
+
+    @property
+    def away_seconds(self) -> float:
+        """0.0 if they answer."""
+        began_seconds = self._began_seconds
+        return 0.0 if began_seconds is None else time.monotonic() - began_seconds
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample("broker_outages_total", {}, self.outages)
+        yield Sample("broker_away_seconds", {}, self.away_seconds)
+
+
 class Metrics:
     """The numbers of one app in this process: of its tasks together, and of each of its StreamThreads."""
 
     def __init__(self) -> None:
+        self.broker = OutageCounts()
         self._dropped: dict[Dropped, int] = {}
         self._stalls: dict[Stall, int] = {}
         self._empty_changelogs: dict[str, int] = {}
+        self._failures: dict[str, int] = {}
         self._threads: dict[str, ThreadCounts] = {}
         self.queries = QueryCounts()
 
@@ -200,6 +227,16 @@ class Metrics:
     def empty_changelogs(self) -> Mapping[str, int]:
         """Changelogs that were missing although the app has run, by topic."""
         return MappingProxyType(self._empty_changelogs)
+
+    def record_failure(self, error: BaseException) -> None:
+        """The app could not start, or a StreamThread has ended, for this reason."""
+        kind = type(error).__name__
+        self._failures[kind] = self._failures.get(kind, 0) + 1
+
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """How often the app could not start, or a StreamThread ended by itself, by the name of the error."""
+        return MappingProxyType(self._failures)
 
     @property
     def read_stalls(self) -> Mapping[Stall, int]:
@@ -225,6 +262,7 @@ class Metrics:
 
     def samples(self) -> Iterator[Sample]:
         """Every counter; the histograms of commits are in `threads`."""
+        yield from self.broker.samples()
         for (operator, reason), count in list(self._dropped.items()):
             yield Sample("dropped_records_total", {"operator": operator, "reason": reason}, count)
         for (topic, cause), count in list(self._stalls.items()):
@@ -232,5 +270,7 @@ class Metrics:
         yield from self.queries.samples()
         for topic, count in list(self._empty_changelogs.items()):
             yield Sample("empty_changelogs_total", {"topic": topic}, count)
+        for kind, count in list(self._failures.items()):
+            yield Sample("failures_total", {"kind": kind}, count)
         for name, counts in self.threads.items():
             yield from counts.samples(name)

@@ -11,6 +11,7 @@ import streamfleet as sf
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.metrics import Metrics
 from streamfleet.records import ProducerRecord
+from streamfleet.state.rocksdb_engine import RocksDBOptions
 from streamfleet.task.store_engines import StoreEngines
 from streamfleet.task.stream_task import StreamTask
 from streamfleet.testing import ManualClock
@@ -29,12 +30,17 @@ class Silent:
 
 
 @contextmanager
-def running(topology: sf.Topology, cache_max_bytes: int = 0) -> Iterator[StreamTask]:
-    """With its stores on RocksDB, and partition 0 of every topic that it reads."""
+def running(
+    topology: sf.Topology,
+    cache_max_bytes: int = 0,
+    rocksdb_options: RocksDBOptions | None = None,
+    directory: Path | None = None,
+) -> Iterator[StreamTask]:
+    """With its stores on RocksDB (in `directory`, or in one that is deleted), and partition 0 of every topic that it reads."""
     config = sf.StreamsConfig(application_id="micro", statestore_cache_max_bytes=cache_max_bytes)
     processor_topology = topology.processor_topology("micro")
     inputs = {TopicPartition(topic, 0): node for node in processor_topology.sources for topic in node.topics}
-    with tempfile.TemporaryDirectory(prefix="streamfleet-micro-") as directory:
+    with tempfile.TemporaryDirectory(prefix="streamfleet-micro-") as deleted:
         task = StreamTask(
             TaskId(0, 0),
             processor_topology,
@@ -42,7 +48,7 @@ def running(topology: sf.Topology, cache_max_bytes: int = 0) -> Iterator[StreamT
             config,
             clock=ManualClock(1),
             producer=Silent(),
-            engines=StoreEngines(Path(directory)),
+            engines=StoreEngines(directory or Path(deleted), rocksdb_options),
             metrics=Metrics(),
             lag_of=lambda _: 0,
         )

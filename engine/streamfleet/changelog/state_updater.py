@@ -30,6 +30,7 @@ from streamfleet.errors import StreamsError, TaskCorruptedError
 from streamfleet.failpoints import Failpoints
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.kafka.client_errors import AccessDeniedError, BrokerUnavailableError, PartitionUnreadableError
+from streamfleet.kafka.outage import Outage
 from streamfleet.kafka.patience import PatientClock
 from streamfleet.kafka.read_troubles import CountStall, ReadTroubles, count_nothing
 from streamfleet.metrics import ThreadCounts
@@ -84,6 +85,7 @@ class StateUpdater:
         wake: Callable[[], None] = _nobody_waits,
         cluster: OffsetReader | None = None,
         count_stall: CountStall = count_nothing,
+        outage: Outage | None = None,
     ) -> None:
         self._reader = ChangelogReader(consumer)
         self._admin = admin
@@ -96,6 +98,7 @@ class StateUpdater:
         self._mailbox = UpdaterMailbox(wake)
         self._updates: dict[TaskId, Update] = {}
         self._next_look_ms = clock.now_ms()
+        self._outage = outage or Outage()
         self._away_since_ms: int | None = None
         self._out_of_range: deque[OffsetOutOfRange] = deque()
         """To be dealt with."""
@@ -181,11 +184,13 @@ class StateUpdater:
         if self._mailbox.is_closing:
             self._let_go()
             self._reader.close()
+            self._outage.gives_up(self)
             self.over = True
             return 0
         try:
             wait_ms = self._step()
             self._away_since_ms = None
+            self._outage.answers(self)
         except BrokerUnavailableError as error:
             self._endure(error)
             wait_ms = COPY_INTERVAL_MS
@@ -193,6 +198,7 @@ class StateUpdater:
 
     def fail(self, failure: Exception) -> None:
         """There will be no more steps: tell the StreamThread why."""
+        self._outage.gives_up(self)
         self._mailbox.fail(failure)
 
     def _endure(self, error: BrokerUnavailableError) -> None:
@@ -201,7 +207,7 @@ class StateUpdater:
         if self._away_since_ms is None:
             self._away_since_ms = now_ms
         away_ms = now_ms - self._away_since_ms
-        log.warning("broker does not answer, restoring waits", away_ms=away_ms, error=str(error))
+        self._outage.silent(self, "restoring", str(error), waited_ms=away_ms)
         if away_ms >= self._task_timeout_ms:
             raise error
 

@@ -22,6 +22,7 @@ from streamfleet.kafka.connection import Connection, Connector
 from streamfleet.kafka.error_codes import COORDINATOR_AWAY, NOT_ALLOWED, ErrorCode
 from streamfleet.kafka.errors import AuthorizationError, GroupTimeoutError
 from streamfleet.kafka.group_messages import CoordinatorKind, find_coordinator
+from streamfleet.kafka.outage import Outage
 from streamfleet.kafka.patience import PatientClock
 from streamfleet.kafka.wire import AnswerT, Call
 
@@ -42,6 +43,10 @@ class RetrySettings:
     """After this long without an answer the connection is given up and the call sent on a new one."""
 
 
+class NoCoordinatorError(ConnectionError):
+    """A broker answered that there is none at the moment."""
+
+
 class CoordinatorLine:
     """Used by one thread."""
 
@@ -52,7 +57,9 @@ class CoordinatorLine:
         key: str,
         kind: CoordinatorKind = CoordinatorKind.GROUP,
         retry: RetrySettings | None = None,
+        outage: Outage | None = None,
     ) -> None:
+        self._outage = outage or Outage(clock=clock)
         self._connector = connector
         self._clock = clock
         self._key = key
@@ -109,7 +116,11 @@ class CoordinatorLine:
             connection = self._ready(self._call)
             answer = connection.receive(max(0, until_ms - self._clock.now_ms()))
         except OSError as error:
-            self._fail(f"{type(error).__name__}: {error}")
+            why = f"{type(error).__name__}: {error}"
+            # A line that breaks may just have been idle for too long, and a broker that knows no coordinator has answered.
+            if self._failures > 0 and not isinstance(error, NoCoordinatorError):
+                self._outage.silent(self, self._call.name, why)
+            self._fail(why)
             return None
         if answer is None:
             self._check_patience()
@@ -120,6 +131,7 @@ class CoordinatorLine:
             return None
         self._call = self._sent_at_ms = self.last_failure = None
         self._failures = 0
+        self._outage.answers(self)
         return answer
 
     def ask(self, call: Call[AnswerT], deadline_ms: int, *, may_resend: bool = True) -> AnswerT:
@@ -151,9 +163,11 @@ class CoordinatorLine:
         if self.sent:
             self._disconnect()
         self._call = None
+        self._outage.gives_up(self)
 
     def close(self) -> None:
         self._call = None
+        self._outage.gives_up(self)
         self._disconnect()
 
     def _backed_off(self, wait_ms: int) -> bool:
@@ -194,20 +208,23 @@ class CoordinatorLine:
             )
         if answer.code is not ErrorCode.NONE:
             # At the very first use of a cluster the topic behind the coordinators is still being created.
-            raise ConnectionError(f"no coordinator: {answer.code.name}")
+            raise NoCoordinatorError(f"no coordinator: {answer.code.name}")
         found: Address = answer.address
         return found
 
     def _check_patience(self) -> None:
         if self._sent_at_ms is not None and self._clock.now_ms() - self._sent_at_ms >= self._timeout_ms:
             self._was_given_up = True
-            self._fail(f"no answer within {self._timeout_ms} ms")
+            why = f"no answer within {self._timeout_ms} ms"
+            assert self._call is not None
+            self._outage.silent(self, self._call.name, why, waited_ms=self._timeout_ms)
+            self._fail(why)
 
     def _fail(self, why: str) -> None:
         """Start over after a while, with the coordinator looked up again."""
         assert self._call is not None
-        if self._failures == 0:  # said once per outage, not once per try
-            log.warning("coordinator line broke", key=self._key, call=self._call.name, why=why)
+        if self._failures == 0:
+            log.info("coordinator line broke", key=self._key, call=self._call.name, why=why)
         self.last_failure = why
         self._disconnect()
         self._address = None

@@ -30,6 +30,7 @@ from streamfleet.kafka.group_messages import (
     sync_group,
 )
 from streamfleet.kafka.offset_client import OffsetClient
+from streamfleet.kafka.outage import Outage
 from streamfleet.kafka.patience import PatientClock
 from streamfleet.kafka.transaction_client import TransactionClient
 
@@ -74,12 +75,14 @@ class GroupClient:
         *,
         protocol: str,
         retry: RetrySettings | None = None,
+        outage: Outage | None = None,
     ) -> None:
         self.settings = settings
         self._connector = connector
         self._clock = clock
         self._protocol = protocol
         self._retry = retry
+        self._outage = outage
         self._group_line = self._line(settings.group_id)
         self._heartbeat_line = self._line(settings.group_id)
         self.offsets = OffsetClient(settings.group_id, self._line(settings.group_id), clock)
@@ -146,4 +149,4 @@ class GroupClient:
         self._heartbeat_line.close()
 
     def _line(self, key: str, kind: CoordinatorKind = CoordinatorKind.GROUP) -> CoordinatorLine:
-        return CoordinatorLine(self._connector, self._clock, key, kind, self._retry)
+        return CoordinatorLine(self._connector, self._clock, key, kind, self._retry, self._outage)

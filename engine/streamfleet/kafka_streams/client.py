@@ -60,11 +60,6 @@ class UncaughtResponse(enum.Enum):
 UncaughtHandler = Callable[[Exception], UncaughtResponse]
 
 
-def shut_down_client(_error: Exception) -> UncaughtResponse:
-    """The default."""
-    return UncaughtResponse.SHUTDOWN_CLIENT
-
-
 class KafkaStreams:
     """Runs a topology on a cluster, until `close()` or until a thread fails."""
 
@@ -95,7 +90,7 @@ class KafkaStreams:
         self._factory: TaskFactory | None = None
         self._queries: AppQueries | None = None
         self._threads = ThreadPool(self._make_thread, self._on_step, self._on_failure)
-        self._uncaught: UncaughtHandler = shut_down_client
+        self._uncaught: UncaughtHandler = lambda _: UncaughtResponse(chosen.uncaught_exception_handler)
         self._state = ClientState.CREATED
         self._changed = threading.Condition()
         self._listener: StateListener | None = None
@@ -167,7 +162,8 @@ class KafkaStreams:
             self._queries = self._make_queries(self._wiring, self._factory)
             self._watch = self._wiring.source_watch()
             self._threads.prepare(self._config.num_stream_threads)
-        except BaseException:
+        except BaseException as error:
+            self._metrics.record_failure(error)
             self._release()
             raise
         self._transition_to(ClientState.REBALANCING)
@@ -243,7 +239,9 @@ class KafkaStreams:
             driver.thread.probe()
 
     def set_uncaught_exception_handler(self, handler: UncaughtHandler) -> None:
-        """Decide what a failed StreamThread means: another one in its place, the end of the app here (default), or everywhere."""
+        """Decide what a failed StreamThread means: another one in its place, the end of the app here, or everywhere. Without it
+        `uncaught.exception.handler` does.
+        """
         self._uncaught = handler
 
     def _require_started(self) -> None:
@@ -384,6 +382,7 @@ class KafkaStreams:
         """A thread has failed. Unless the handler wants another one, so has the app: the rest going on alone would hide it."""
         if isinstance(error, ApplicationShutdownError):
             return AfterFailure(lambda: self._end(error))
+        self._metrics.record_failure(error)
         response = self._response_to(error)
         if response is UncaughtResponse.REPLACE_THREAD and self._state in (
             ClientState.REBALANCING,

@@ -16,6 +16,7 @@ from streamfleet.kafka.coordinator import CoordinatorLine
 from streamfleet.kafka.internal_topic_manager import InternalTopicManager
 from streamfleet.kafka.membership import Membership
 from streamfleet.kafka.offset_client import OffsetClient
+from streamfleet.kafka.outage import Outage
 from streamfleet.kafka.patience import MonotonicClock
 from streamfleet.kafka.streams_group.client import StreamsGroupClient, StreamsGroupSettings
 from streamfleet.kafka.streams_group.describe import describe
@@ -33,18 +34,25 @@ ASKING_MS = 30_000
 
 class StreamsGroupWiring:
     def __init__(
-        self, topology: Topology, config: StreamsConfig, connection: Mapping[str, Any], process_id: str
+        self,
+        topology: Topology,
+        config: StreamsConfig,
+        connection: Mapping[str, Any],
+        process_id: str,
+        outage: Outage | None = None,
     ) -> None:
         self._topology = topology
         self._config = config
         self._connection = connection
         self._process_id = process_id
         self._clock = MonotonicClock()
+        self._outage = outage
 
     def internal_topics(self, manager: InternalTopicManager, plan: TopologyPlan) -> BrokerMadeTopics:
         """Check those that are there, and tell the broker what it has to know before the first member joins."""
         group_topology(self._topology, plan, self._config)  # what cannot be told is refused before anything is done
-        line = CoordinatorLine(self._connector(f"{self._config.application_id}-start"), self._clock, self._group_id)
+        connector = self._connector(f"{self._config.application_id}-start")
+        line = CoordinatorLine(connector, self._clock, self._group_id, outage=self._outage)
         try:
             topics = BrokerMadeTopics(manager, plan, self._clock)
             topics.check_start(lambda: self._has_run(line, plan))
@@ -67,7 +75,7 @@ class StreamsGroupWiring:
             tags=config.client_tags,
         )
         settings = StreamsGroupSettings(config.max_poll_interval_ms, config.missing_source_timeout_ms)
-        client = StreamsGroupClient(facts, settings, self._connector(name), self._clock)
+        client = StreamsGroupClient(facts, settings, self._connector(name), self._clock, outage=self._outage)
         sources = {number: part.sources for number, part in factory.plan.sub_topologies.items()}
         return streams_group_membership(client, BrokerPlans(factory.content_ids(), sources), self._clock, wake=wake)
 

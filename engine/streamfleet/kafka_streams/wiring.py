@@ -39,6 +39,7 @@ from streamfleet.kafka.group_cluster import GroupCluster
 from streamfleet.kafka.internal_topic_manager import InternalTopicManager, message_limits
 from streamfleet.kafka.internal_topic_watch import InternalTopicWatch
 from streamfleet.kafka.membership import Membership, classic_membership
+from streamfleet.kafka.outage import Outage
 from streamfleet.kafka.patience import MonotonicClock
 from streamfleet.kafka.producer import PRECISION_MS, PlainProducer
 from streamfleet.kafka.streams_group.internal_topics import BrokerMadeTopics
@@ -50,6 +51,7 @@ from streamfleet.kafka_streams.streams_group_wiring import StreamsGroupWiring
 from streamfleet.metrics import Metrics, ThreadCounts
 from streamfleet.ports import TopicInfo
 from streamfleet.state.api import StateStore
+from streamfleet.state.memory_limit import database_memory_bytes, memory_limit_bytes
 from streamfleet.state.rocksdb_engine import RocksDBMemory, RocksDBOptions
 from streamfleet.state.state_directory import StateDirectory
 from streamfleet.state.state_inventory import StateInventory, take_inventory
@@ -115,13 +117,17 @@ class Wiring:
         self._metrics = metrics
         self._failpoints = failpoints
         self._settings = ClientSettings.from_mapping(_client_mapping(config))
-        self._patience = BrokerPatience(timeout_ms=min(config.task_timeout_ms, LONGEST_ASKING_MS))
+        self._outage = Outage(metrics.broker)
+        asking_ms = min(config.task_timeout_ms, LONGEST_ASKING_MS)
+        self._patience = BrokerPatience(timeout_ms=asking_ms, outage=self._outage)
         self.admin = KafkaAdmin(self._settings.admin(client_id=f"{config.application_id}-admin"), self._patience)
         self._streams_group: StreamsGroupWiring | None = None
         if config.group_protocol == "streams":
-            self._streams_group = StreamsGroupWiring(topology, config, self._settings.connection, process_id)
+            self._streams_group = StreamsGroupWiring(
+                topology, config, self._settings.connection, process_id, self._outage
+            )
         self._check_internal_topics: Callable[[], None] | None = None
-        self._quick_admin = self.admin.with_patience(BrokerPatience(timeout_ms=LEADER_ASKING_MS))
+        self._quick_admin = self.admin.with_patience(BrokerPatience(timeout_ms=LEADER_ASKING_MS, outage=self._outage))
         self._changelogs: frozenset[str] = frozenset()
         self._message_limits: dict[str, int] = {}
         self._sources: dict[str, TopicInfo] | None = None
@@ -129,7 +135,7 @@ class Wiring:
         self._caches: dict[int, StoreCaches] = {}
         self._listeners = listeners
         self.restore_rate = RestoreRate(MonotonicClock(), config.restore_rate_limit_bytes_per_second)
-        half = config.rocksdb_memory_max_bytes // 2
+        half = (config.rocksdb_memory_max_bytes or database_memory_bytes(memory_limit_bytes())) // 2
         self._rocksdb_options = RocksDBOptions(memory=RocksDBMemory(block_cache_bytes=half, write_buffer_bytes=half))
 
     @property
@@ -264,6 +270,7 @@ class Wiring:
             wake=updater_wake.set,
             cluster=self._quick_admin,
             count_stall=self._metrics.record_read_stall,
+            outage=self._outage,
         )
         tasks = TaskManager(factory, consumer, self.admin, updater, commit, offsets, self._failpoints, counts)
         told = MemberReport(
@@ -292,6 +299,7 @@ class Wiring:
             counts=counts,
             before_step=before_step,
             count_stall=self._metrics.record_read_stall,
+            outage=self._outage,
         )
         return ThreadParts(thread, membership, wake, updater, updater_wake)
 
@@ -333,7 +341,7 @@ class Wiring:
             ),
             memory=SlotMemory(self._directory.path / f".tasks-{number}"),
         )
-        client = GroupClient(settings, connector, clock, protocol=protocol.name)
+        client = GroupClient(settings, connector, clock, protocol=protocol.name, outage=self._outage)
         return classic_membership(client, protocol, clock, wake=wake.set)
 
     def _at_least_once(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from datetime import timedelta
 from typing import Any
 
 from streamfleet.clock import Clock, SystemClock
+from streamfleet.durations import Duration, duration_ms
 from streamfleet.errors import TimestampError
 from streamfleet.records import ConsumedRecord
 
@@ -14,6 +16,10 @@ class TimestampExtractor(ABC):
     @abstractmethod
     def extract(self, record: ConsumedRecord[Any, Any], partition_time: int) -> int:
         """The record's timestamp; a negative one drops the record. `partition_time` is the highest seen so far, -1 at first."""
+
+    def drop_reason(self, _timestamp: int) -> str:
+        """What a record is counted as that was dropped for this (negative) timestamp."""
+        return "negative timestamp"
 
 
 class ExtractRecordMetadataTimestamp(TimestampExtractor):
@@ -62,6 +68,31 @@ class UsePartitionTimeOnInvalidTimestamp(ExtractRecordMetadataTimestamp):
                 hint="set a timestamp extractor that does not depend on earlier records",
             )
         return partition_time
+
+
+class SkipFutureTimestamp(TimestampExtractor):
+    """Drops records that are ahead of the clock by more than `max_future` (counted in dropped-records): a single one would move
+    stream time so far that the records after it come too late for every window. `extractor` says which time a record has.
+    """
+
+    TOO_FAR = -(2**63)
+
+    def __init__(
+        self,
+        max_future: Duration = timedelta(hours=1),
+        extractor: TimestampExtractor | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._max_future_ms = duration_ms(max_future, "max_future")
+        self._extractor = extractor or FailOnInvalidTimestamp()
+        self._clock = clock or SystemClock()
+
+    def extract(self, record: ConsumedRecord[Any, Any], partition_time: int) -> int:
+        timestamp = self._extractor.extract(record, partition_time)
+        return self.TOO_FAR if timestamp > self._clock.now_ms() + self._max_future_ms else timestamp
+
+    def drop_reason(self, timestamp: int) -> str:
+        return "timestamp in the future" if timestamp == self.TOO_FAR else self._extractor.drop_reason(timestamp)
 
 
 class WallclockTimestampExtractor(TimestampExtractor):

@@ -10,14 +10,15 @@ reading: a process that stood still in between finds out, and says so.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from streamfleet.assignment.snapshot import MemberReport, Plan
 from streamfleet.config import StreamsConfig
-from streamfleet.errors import ScanTooLargeError, StoreUnavailableError, TooManyQueriesError
+from streamfleet.errors import ScanTooLargeError, StoreDamagedError, StoreUnavailableError, TooManyQueriesError
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.query.position import Position
 from streamfleet.query.request import IsolationLevel, StateQueryRequest
@@ -66,7 +67,10 @@ class LocalQueries:
     def _ask_global(self, request: StateQueryRequest[R]) -> QueryResult[R]:
         if self._global_stores is None:
             return QueryResult.failed(FailureReason.NOT_PRESENT, "the global stores are not open")
-        return replace(_read_committed(self._global_stores, request, None), is_active=True)
+        try:
+            return replace(_read_committed(self._global_stores, request, None), is_active=True)
+        except StoreDamagedError as error:
+            return QueryResult.failed(FailureReason.STORE_DAMAGED, f"{error.fact}; a restart reads its topic anew")
 
     def _ask_partition(self, place: StorePlace, partition: int, request: StateQueryRequest[R]) -> QueryResult[R]:
         if not 0 <= partition < place.partitions:
@@ -75,12 +79,16 @@ class LocalQueries:
             )
         task_id = place.task(partition)
         for thread in self._threads():
-            task = thread.tasks.tasks.get(task_id)
-            if task is not None:
-                return self._ask_task(thread, place, task, request)
-            copy = thread.tasks.standbys.tasks.get(task_id)
-            if copy is not None:
-                return self._ask_late(thread, place, copy, request)
+            task = thread.tasks.tasks.get(task_id) or thread.tasks.standbys.tasks.get(task_id)
+            if task is None:
+                continue
+            try:
+                with handing_over_damage(thread, task):
+                    if isinstance(task, StreamTask):
+                        return self._ask_task(thread, place, task, request)
+                    return self._ask_late(thread, place, task, request)
+            except StoreDamagedError as error:
+                return QueryResult.failed(FailureReason.STORE_DAMAGED, error.fact)
         return _not_present(task_id)
 
     def _ask_task(
@@ -142,6 +150,16 @@ class LocalQueries:
         return replace(result, lag_records=lag, as_of_ms=as_of_ms) if result.is_success else result
 
 
+@contextmanager
+def handing_over_damage(thread: StreamThread[MemberReport, Plan], task: StreamTask | StandbyTask) -> Iterator[None]:
+    """Who reads may be the first to meet a damaged block, and processing may never come to it: the task's owner is told."""
+    try:
+        yield
+    except StoreDamagedError as error:
+        thread.report_damage(task, error)
+        raise
+
+
 def _runs(task: StreamTask) -> bool:
     return task.phase is TaskPhase.RUNNING
 
@@ -187,7 +205,7 @@ def _read(
         else:
             with store.scanning_at_most(request.max_scanned):
                 value, is_complete = read(store, request.query, request.limit)
-    except ScanTooLargeError:
+    except (ScanTooLargeError, StoreDamagedError):
         raise
     except UnknownQueryError as error:
         return QueryResult.failed(FailureReason.UNKNOWN_QUERY_TYPE, str(error), position)

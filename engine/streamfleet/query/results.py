@@ -27,6 +27,8 @@ class FailureReason(enum.Enum):
     """The store has no such partition."""
     STORE_EXCEPTION = "store_exception"
     """Reading failed."""
+    STORE_DAMAGED = "store_damaged"
+    """The files of the store are damaged. Its task is told: a store with a changelog is wiped, restored, and can be asked again."""
 
 
 class QueryResult(msgspec.Struct, Generic[R], frozen=True):

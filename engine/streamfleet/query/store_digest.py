@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 
+from streamfleet.assignment.snapshot import MemberReport, Plan
 from streamfleet.errors import ScanTooLargeError, StoreUnavailableError
-from streamfleet.query.local_queries import Threads
+from streamfleet.query.local_queries import Threads, handing_over_damage
 from streamfleet.query.store_catalogue import StorePlace
 from streamfleet.state.committed_stores import CommittedStores
 from streamfleet.state.dirty_buffer import Row
@@ -29,6 +30,7 @@ from streamfleet.state.rows_api import BottomRows
 from streamfleet.task.phases import TaskPhase
 from streamfleet.task.standby_task import StandbyTask
 from streamfleet.task.stream_task import StreamTask
+from streamfleet.thread.stream_thread import StreamThread
 
 BUCKETS = 256
 PIECE_ROWS = 2000
@@ -73,19 +75,23 @@ class ListedRows:
 def digest(place: StorePlace, partition: int, threads: Threads) -> StoreDigest:
     """Raises StoreUnavailableError if the task is not here, or its store cannot be compared."""
     sums: dict[int, tuple[int, int, int]] = {}
-    moment, rows = _hashed_rows(place, partition, threads)
-    for key, hashed in rows:
-        bucket = bucket_of(key)
-        count, xor, total = sums.get(bucket, (0, 0, 0))
-        sums[bucket] = (count + 1, xor ^ hashed, (total + hashed) & _MASK)
+    thread, task = _task(place, partition, threads)
+    with handing_over_damage(thread, task):
+        moment, rows = _hashed_rows(place, partition, task)
+        for key, hashed in rows:
+            bucket = bucket_of(key)
+            count, xor, total = sums.get(bucket, (0, 0, 0))
+            sums[bucket] = (count + 1, xor ^ hashed, (total + hashed) & _MASK)
     return StoreDigest(moment, sums)
 
 
 def rows_of(place: StorePlace, partition: int, buckets: Sequence[int], threads: Threads) -> ListedRows:
     """The rows of some buckets. Raises as `digest`, and ScanTooLargeError."""
     wanted = frozenset(buckets)
-    moment, rows = _hashed_rows(place, partition, threads)
-    listed = list(islice((row for row in rows if bucket_of(row[0]) in wanted), MAX_LISTED_ROWS + 1))
+    thread, task = _task(place, partition, threads)
+    with handing_over_damage(thread, task):
+        moment, rows = _hashed_rows(place, partition, task)
+        listed = list(islice((row for row in rows if bucket_of(row[0]) in wanted), MAX_LISTED_ROWS + 1))
     if len(listed) > MAX_LISTED_ROWS:
         raise ScanTooLargeError(f"these buckets have more than {MAX_LISTED_ROWS} rows", hint="ask for fewer buckets")
     return ListedRows(moment, listed)
@@ -95,8 +101,9 @@ def bucket_of(key: bytes) -> int:
     return zlib.crc32(key) & (BUCKETS - 1)
 
 
-def _hashed_rows(place: StorePlace, partition: int, threads: Threads) -> tuple[Moment, Iterator[HashedRow]]:
-    task = _task(place, partition, threads)
+def _hashed_rows(
+    place: StorePlace, partition: int, task: StreamTask | StandbyTask
+) -> tuple[Moment, Iterator[HashedRow]]:
     stores = task.committed_stores
     if stores is None:
         raise StoreUnavailableError(f"the state of task {task.task_id} is not open", hint="ask again")
@@ -137,7 +144,9 @@ def _hashes(rows: Iterator[Row], bottom: BottomRows, stamp_size: int, *, keeps: 
         yield key, int.from_bytes(hashed, "big")
 
 
-def _task(place: StorePlace, partition: int, threads: Threads) -> StreamTask | StandbyTask:
+def _task(
+    place: StorePlace, partition: int, threads: Threads
+) -> tuple[StreamThread[MemberReport, Plan], StreamTask | StandbyTask]:
     if place.sub_topology is None:
         raise StoreUnavailableError(f"store {place.name} is global and has no changelog", hint="compare its topic")
     if not place.is_logged:
@@ -146,5 +155,5 @@ def _task(place: StorePlace, partition: int, threads: Threads) -> StreamTask | S
     for thread in threads():
         task = thread.tasks.tasks.get(task_id) or thread.tasks.standbys.tasks.get(task_id)
         if task is not None:
-            return task
+            return thread, task
     raise StoreUnavailableError(f"task {task_id} is not here", hint="ask its owner")

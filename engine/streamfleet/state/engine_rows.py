@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from streamfleet.errors import StateStoreError
+from streamfleet.errors import ForeignStateError, StateStoreError
 from streamfleet.ports import StoreEngine
 from streamfleet.state.dirty_buffer import DirtyBuffer, Row, write_batches
 from streamfleet.state.rocksdb_engine import RocksDBEngine
@@ -222,13 +222,13 @@ class EngineRows:
         try:
             found = msgspec.json.decode(saved, type=Identity)
         except msgspec.DecodeError as error:
-            raise StateStoreError(
+            raise ForeignStateError(
                 f"whose rows these are cannot be read, they should belong to task {own.state_id} of {own.application_id}",
                 hint="they were written by something else: remove this directory, it is restored from the changelogs",
             ) from error
         if found != own:
             is_newer = found.format_version > own.format_version
-            raise StateStoreError(
+            raise ForeignStateError(
                 f"the rows here belong to task {found.state_id} of {found.application_id} (format {found.format_version}), "
                 f"not to task {own.state_id} of {own.application_id} (format {own.format_version})",
                 hint="run the newer version that wrote them, or remove this directory: it is restored from the changelogs"

@@ -144,6 +144,9 @@ class RocksDBEngine:
         try:
             rows.status()  # a scan that meets a damaged block just ends
         except Exception as error:
+            del (
+                rows
+            )  # who keeps the error keeps this frame, and an iterator in it would keep the lock of a closed database
             raise self._failure("read", error) from error
 
     def _failure(self, verb: str, error: Exception) -> StateStoreError:

@@ -122,7 +122,7 @@ class RecordQueue:
             if raw.timestamp < 0 or not takes_given_time:
                 timestamp = self._extract_timestamp(raw, key, value)
                 if timestamp < 0:
-                    self._environment.drop(self.source, "negative timestamp")
+                    self._environment.drop(self.source, self._extractor.drop_reason(timestamp))
                     continue
                 if timestamp != raw.timestamp:
                     context = raw.derive(timestamp, raw.headers)

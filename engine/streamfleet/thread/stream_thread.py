@@ -35,11 +35,15 @@ from streamfleet.kafka.errors import (
 from streamfleet.kafka.group_events import Assigned, Event, Fatal, Lost, Rebalancing
 from streamfleet.kafka.group_protocol import PlanT, ReportT
 from streamfleet.kafka.membership import Membership
+from streamfleet.kafka.outage import Outage
 from streamfleet.kafka.read_troubles import CountStall, ReadTroubles, count_nothing
 from streamfleet.metrics import ThreadCounts
 from streamfleet.ports import ClientTrouble, Consumer, ConsumerEvent, OffsetOutOfRange, PartitionUnavailable
+from streamfleet.task.standby_task import StandbyTask
+from streamfleet.task.stream_task import StreamTask
 from streamfleet.thread.disk_wait import DiskWait
 from streamfleet.thread.step_gate import StepGate
+from streamfleet.thread.summary import Summary
 from streamfleet.thread.task_manager import TaskManager, WantedTasks
 from streamfleet.thread.thread_phases import ThreadPhase, checked_transition
 from streamfleet.thread.thread_status import STATUS_INTERVAL_MS, StatusWriter, ThreadStatus
@@ -91,6 +95,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         counts: ThreadCounts | None = None,
         before_step: Callable[[], None] | None = None,
         count_stall: CountStall = count_nothing,
+        outage: Outage | None = None,
     ) -> None:
         self.name = name
         self.phase = ThreadPhase.CREATED
@@ -98,6 +103,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         self.counts = counts or ThreadCounts()
         self.status = ThreadStatus(name, self.phase.value, clock.monotonic_ms())
         """As of the last step, or a little older; may be read by any thread."""
+        self._summary = Summary(name, self.counts, config.log_summary_interval_ms, clock.monotonic_ms())
         self._status_writer = StatusWriter(name, tasks, consumer, self.counts)
         self._config = config
         self._membership = membership
@@ -125,6 +131,8 @@ class StreamThread(Generic[ReportT, PlanT]):
         self._must_rewind = False
         self._troubles: deque[ConsumerEvent] = deque()
         """To be dealt with."""
+        self._reported_damage: deque[tuple[StreamTask | StandbyTask, StoreDamagedError]] = deque()
+        """Found by other threads; to be dealt with."""
         self._read_troubles = ReadTroubles(
             "input", clock.monotonic_ms, timeout_ms=config.task_timeout_ms, count_stall=count_stall
         )
@@ -133,6 +141,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         self._transactions = TransactionWait(
             clock, timeout_ms=config.task_timeout_ms, quiet_ms=config.transaction_timeout_ms
         )
+        self._outage = outage or Outage()
         self._away_since_ms: int | None = None
 
     def start(self) -> None:
@@ -148,6 +157,10 @@ class StreamThread(Generic[ReportT, PlanT]):
         """Ask the group for a rebalance; may be called by any thread."""
         self._membership.enforce_rebalance("asked to probe")
 
+    def report_damage(self, task: StreamTask | StandbyTask, error: StoreDamagedError) -> None:
+        """Somebody who only reads has found a store of this task damaged; may be called by any thread."""
+        self._reported_damage.append((task, error))
+
     def run_once(self) -> None:
         """One step. Raises what only the owner can decide about."""
         with self.gate.step():
@@ -157,6 +170,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         try:
             self._step()
             self._away_since_ms = None
+            self._outage.answers(self)
         except TaskMigratedError as error:
             log.warning("tasks migrated", thread=self.name, reason=str(error))
             self.counts.lost_assignments += 1
@@ -200,7 +214,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         if self._away_since_ms is None:
             self._away_since_ms = now_ms
         away_ms = now_ms - self._away_since_ms
-        log.warning("broker does not answer, trying again", thread=self.name, away_ms=away_ms, error=str(error))
+        self._outage.silent(self, f"a step of {self.name}", str(error), waited_ms=away_ms)
         if away_ms >= self._config.task_timeout_ms:
             raise error
 
@@ -210,6 +224,7 @@ class StreamThread(Generic[ReportT, PlanT]):
             leads = self._membership.leads_group
             self.status = self._status_writer.write(self.phase.value, now_ms, self._disk.reason, leads_group=leads)
             self._ask_for_rebalance()
+            self._summary.say_if_due(now_ms, len(self.tasks.tasks))
 
     def _ask_for_rebalance(self) -> None:
         """When tasks could be somewhere better."""
@@ -222,6 +237,7 @@ class StreamThread(Generic[ReportT, PlanT]):
             self._membership.enforce_rebalance("warm-ups have caught up")
 
     def _step(self) -> None:
+        self._hear_of_damage()
         self._hear_group()
         if self._before_step is not None:
             self._before_step()
@@ -244,6 +260,16 @@ class StreamThread(Generic[ReportT, PlanT]):
 
     def _may_open(self) -> bool:
         return self._disk.is_over() and self._transactions.is_over()
+
+    def _hear_of_damage(self) -> None:
+        """As if processing had met it. A task that is not the one that was read any more was opened anew since."""
+        while self._reported_damage:
+            task, error = self._reported_damage[0]
+            if isinstance(task, StandbyTask):
+                self.tasks.restart_copy(task, error)  # asks the broker, so what is reported stays until that is done
+            self._reported_damage.popleft()
+            if self.tasks.tasks.get(task.task_id) is task:
+                raise error
 
     def _rest(self) -> None:
         """Paused: fetch nothing more, process nothing. Waiting is left to the consumer, which has nothing to give."""
@@ -477,6 +503,7 @@ class StreamThread(Generic[ReportT, PlanT]):
             self._membership.leave("shutdown", static_too=self.leaves_for_good)
 
     def _die(self) -> None:
+        self._outage.gives_up(self)
         self.phase = ThreadPhase.DEAD
 
     def _transition_to(self, phase: ThreadPhase) -> None:

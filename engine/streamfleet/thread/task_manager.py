@@ -282,6 +282,17 @@ class TaskManager:
                 return True
         return False
 
+    def restart_copy(self, task: StandbyTask, error: StoreDamagedError) -> None:
+        """Wipe a copy whose files are damaged, and begin with it anew, if it is still here."""
+        if self.standbys.tasks.get(task.task_id) is task:
+            self._factory.check_topics()  # asks the broker, so it comes first
+            self._updater.remove([task.task_id])
+            self._restart_copy(task, error)
+
+    def _restart_copy(self, task: StandbyTask, error: TaskCorruptedError) -> None:
+        if self.standbys.tasks.get(task.task_id) is task:
+            self.standbys.restart(task, error)
+
     def _wipe(self, task_id: TaskId, error: TaskCorruptedError) -> None:
         """Delete a task's local state, which must be closed, unless that would lose rows that nothing can restore."""
         self._factory.check_topics()
@@ -332,8 +343,7 @@ class TaskManager:
         self._factory.check_topics()  # asks the broker, so it comes first
         self._failed = None
         if isinstance(task, StandbyTask):
-            if self.standbys.tasks.get(task.task_id) is task:
-                self.standbys.restart(task, error)
+            self._restart_copy(task, error)
         elif self._tasks.get(task.task_id) is task:
             self._on_corrupted(self._tasks[task.task_id], error)
 

@@ -43,6 +43,7 @@ SERDES: Mapping[str, Callable[[], Any]] = {
 EXTRACTORS: Mapping[str, Callable[[], Any]] = {
     "FailOnInvalidTimestamp": timestamps.FailOnInvalidTimestamp,
     "LogAndSkipOnInvalidTimestamp": timestamps.LogAndSkipOnInvalidTimestamp,
+    "SkipFutureTimestamp": timestamps.SkipFutureTimestamp,
     "UsePartitionTimeOnInvalidTimestamp": timestamps.UsePartitionTimeOnInvalidTimestamp,
     "WallclockTimestampExtractor": timestamps.WallclockTimestampExtractor,
 }

@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from streamfleet.errors import ScanTooLargeError, StoreUnavailableError
+from streamfleet.errors import ScanTooLargeError, StoreDamagedError, StoreUnavailableError
 from streamfleet.query.app_queries import AppQueries
 from streamfleet.query.store_digest import BUCKETS, Moment
 from streamfleet.worker.http_messages import Answer, Request, error_answer, json_answer
@@ -43,7 +43,7 @@ class DigestPages:
             return json_answer(HTTPStatus.OK, self._content(store, partition, buckets))
         except ScanTooLargeError as error:
             return error_answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, str(error))
-        except StoreUnavailableError as error:
+        except (StoreDamagedError, StoreUnavailableError) as error:
             return error_answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error), RETRY_AFTER)
         finally:
             self._one_at_a_time.release()

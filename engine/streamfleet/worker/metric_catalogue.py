@@ -35,6 +35,12 @@ METRICS = (
     MetricSpec("threads", "gauge", ("phase",), "Number of StreamThreads by phase."),
     MetricSpec("tasks", "gauge", ("phase",), "Number of tasks by phase."),
     MetricSpec(
+        "failures_total",
+        "counter",
+        ("kind",),
+        "Times the app could not start, or a StreamThread failed, by the name of the error.",
+    ),
+    MetricSpec(
         "last_step_age_seconds",
         "gauge",
         ("thread",),
@@ -64,6 +70,13 @@ METRICS = (
         ("topic",),
         "Changelogs that were missing at the start although the app has run: made anew, and empty.",
     ),
+    MetricSpec(
+        "broker_outages_total",
+        "counter",
+        (),
+        "Times the brokers, or one of them that was asked, did not answer; one for all threads together.",
+    ),
+    MetricSpec("broker_away_seconds", "gauge", (), "How long they have not answered by now; 0 when they do."),
     MetricSpec(
         "input_lag_records",
         "gauge",

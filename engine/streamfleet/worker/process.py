@@ -234,7 +234,8 @@ class Worker:
         if not closed.in_time:
             self._end_dirty("not all threads have stopped")
         if self.failure is not None:
-            log.error("app failed", application=self._config.application_id, error=str(self.failure))
+            kind = type(self.failure).__name__
+            log.error("app failed", application=self._config.application_id, kind=kind, error=str(self.failure))
             return exit_code_of(self.failure)
         log.info("stopped", application=self._config.application_id)
         if never_started:

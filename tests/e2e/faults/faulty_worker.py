@@ -12,7 +12,9 @@ can be wrong, besides the failpoints of the ledger's own worker (values are uniq
 from __future__ import annotations
 
 import argparse
+import os
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -27,7 +29,7 @@ from tests.ledger.failpoint_actions import ActingFailpoints
 from tests.ledger.worker import _die_with_parent, app_parser, config
 
 import streamfleet as sf
-from streamfleet.kafka_streams import KafkaStreams, UncaughtResponse
+from streamfleet.kafka_streams import KafkaStreams
 from streamfleet.worker.http_door import parse_address
 from streamfleet.worker.process import Worker, WorkerSettings
 
@@ -77,13 +79,13 @@ class FaultyOperator:
             self._hoard.append(bytearray(HOG_BYTES))
 
 
-def faulty_topology(faults: list[UserFault]) -> sf.Topology:
+def faulty_topology(faults: list[UserFault], offset_reset: str | None = None) -> sf.Topology:
     """The ledger's, with one more operator behind its input. It is there without faults, too: all workers run the same."""
     operator = FaultyOperator(faults)
 
     class Builder(sf.StreamsBuilder):
         def stream(self, *arguments: Any, **options: Any) -> Any:
-            return super().stream(*arguments, **options).peek(operator, name="faulty")
+            return super().stream(*arguments, offset_reset=offset_reset, **options).peek(operator, name="faulty")
 
     with mock.patch.object(sf, "StreamsBuilder", Builder):
         return app.topology()
@@ -102,7 +104,8 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--user-fault", action="append", default=[], type=UserFault.parse)
     parser.add_argument("--processing", default="fail", choices=["fail", "continue"])
     parser.add_argument("--dead-letters")
-    parser.add_argument("--replace-threads", action="store_true")
+    parser.add_argument("--offset-reset", help="where the input goes on behind a gap")
+    parser.add_argument("--piped-log", action="store_true", help="what limits its files does not limit what it says")
     parser.add_argument("--max-poll-interval-ms", type=int, default=300_000)
     parser.add_argument("--http", type=parse_address)
     parser.add_argument("--grace-seconds", type=float, default=40.0)
@@ -112,16 +115,16 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     options = arguments()
     _die_with_parent()
+    if options.piped_log:
+        _say_through_a_pipe()
     _log_as_json()
     settings = config(options).with_(
         processing_handler=options.processing,
         dead_letter_topic=options.dead_letters,
         max_poll_interval_ms=options.max_poll_interval_ms,
     )
-    topology = faulty_topology(options.user_fault)
+    topology = faulty_topology(options.user_fault, options.offset_reset)
     streams = AnnouncedStreams(topology, settings, failpoints=ActingFailpoints(options.failpoint))
-    if options.replace_threads:
-        streams.set_uncaught_exception_handler(lambda error: UncaughtResponse.REPLACE_THREAD)
     worker = Worker(
         topology, settings, WorkerSettings(http=options.http, grace_seconds=options.grace_seconds), streams=streams
     )
@@ -140,6 +143,14 @@ def _log_as_json() -> None:
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stdout),
     )
+
+
+def _say_through_a_pipe() -> None:
+    """The one who writes the file ends with this process, whose end closes the pipe."""
+    writer = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+    assert writer.stdin is not None
+    for said in (sys.stdout, sys.stderr):
+        os.dup2(writer.stdin.fileno(), said.fileno())
 
 
 def _limit_memory() -> None:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.ledger.app import SUB_TOPOLOGIES
-from tests.ledger.bench import EXACTLY_ONCE, Bench, open_bench
+from tests.ledger.bench import APPLICATION, EXACTLY_ONCE, Bench, open_bench
 from tests.ledger.fleet import Worker
+from tests.ledger.oracle import check_exactly_once
 from tests.ledger.workload import LedgerRecord, LedgerSpec, generate
 
 PARTITIONS = 2
@@ -81,6 +82,25 @@ class ReducedLedger:
         anomalies = self.bench.finish()
         assert not anomalies, "\n".join(str(anomaly)[:2000] for anomaly in anomalies[:20])
 
+    def finish_with(self, good: list[LedgerRecord], incomplete: Collection[str] = ()) -> None:
+        """As `finish`, where only `good` of the input counts; `incomplete` are keys that lack some of it."""
+        self.bench.wait_until_caught_up()
+        assert self.bench.fleet.close() == [] and self.bench.fleet.deaths == []
+        keys = {record.key for record in good} - set(incomplete)
+        assert check_exactly_once(good, self.bench.outputs(), keys, accounts_first=False) == []
+        assert self.bench._check_state() + self.bench._check_owners() == []
+
+    def half_done(self, share: float = 0.5) -> Worker:
+        """A worker that has processed that share of the input, and is closed."""
+        worker = self.started()
+        self.write_some(share)
+        self.bench.wait_until_caught_up()
+        assert worker.leave() == 0
+        return worker
+
+    def task_directories(self, worker: Worker) -> list[Path]:
+        return sorted(path for path in (worker.state_directory / APPLICATION).glob("*_*") if path.is_dir())
+
     def offset_of(self, record: LedgerRecord) -> int:
         """Each record is written once, so its offset is the number of those before it in its partition."""
         return sum(other.partition == record.partition for other in self.records[: record.record_id])
@@ -99,6 +119,16 @@ def ends_with(worker: Worker, status: int, seconds: float = FAULT_SECONDS) -> No
     """Wait for the end of a worker, and see that it is the expected one."""
     found = worker.wait_for_end(seconds)
     assert found == status, f"{worker.name} ended with {found}, not {status}:\n{worker.tail()}"
+
+
+def failure_of(worker: Worker) -> str:
+    """What it said when it ended by itself, last."""
+    return str(events_of(worker, "worker ended")[-1]["failure"] or "")
+
+
+def kind_of_failure(worker: Worker) -> str:
+    """The name of the error that ended it."""
+    return str(events_of(worker, "app failed")[-1]["kind"])
 
 
 def runs_an_input(worker: Worker, since: float = 0.0) -> bool:

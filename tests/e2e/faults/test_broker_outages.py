@@ -4,12 +4,14 @@ import json
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from pathlib import Path
 
 from tests.e2e.faults.reduced_ledger import events_of, reduced_ledger
 from tests.ledger.bench import NODE
 
-AWAY_SECONDS = 20
+AWAY_SECONDS = 60
+LATE_SECONDS = 30
 RECOVERY_SECONDS = 15
 MOST_GROWTH_BYTES = 64 * 2**20
 
@@ -33,33 +35,52 @@ def test_F21_workers_outlive_a_broker_that_is_down_for_a_while(tmp_path):
         print(f"caught up {time.time() - back:.1f} s after the broker was back; workers grew by {growth} bytes")
         ledger.finish()
         assert max(growth) < MOST_GROWTH_BYTES
+        for worker in workers:
+            begin, end = _said_of_the_broker(worker)
+            assert (begin["event"], end["event"]) == ("broker does not answer", "broker answers again")
+            assert AWAY_SECONDS - 5 <= end["away_ms"] / 1000 <= AWAY_SECONDS + RECOVERY_SECONDS
 
 
 def test_F22_workers_wait_for_a_broker_that_comes_later(tmp_path):
     with reduced_ledger(tmp_path) as ledger:
         ledger.bench.broker.kill_node(NODE)
         workers = [ledger.started("--http", "127.0.0.1:0"), ledger.started("--http", "127.0.0.1:0")]
-        _for_seconds(AWAY_SECONDS)
+        _for_seconds(LATE_SECONDS)
         assert all(worker.is_running for worker in workers), [worker.tail() for worker in workers]
         for worker in workers:
-            said = events_of(worker, "waiting for the broker")
-            assert said and {"doing", "waited_ms", "detail"} <= said[-1].keys(), worker.tail()
+            (said,) = _said_of_the_broker(worker)
+            assert said["event"] == "broker does not answer" and said["detail"], said
             status, ready = _readiness(worker)
             assert (status, ready["ok"]) == (503, False)
-            assert ready["reason"].startswith(f"not started yet: waiting for the broker: {said[-1]['doing']}, for "), (
-                ready
-            )
+            assert ready["reason"].startswith(f"not started yet: waiting for the broker: {said['doing']}, for "), ready
+            assert _metric(worker, "streamfleet_broker_outages_total") == 1
+            assert _metric(worker, "streamfleet_broker_away_seconds") >= LATE_SECONDS - 10
         ledger.bench.broker.start_node(NODE)
-        ledger.wait_until_running(time.time() - AWAY_SECONDS)
+        ledger.wait_until_running(time.time() - LATE_SECONDS)
         ledger.write_rest()
         ledger.bench.wait_until_caught_up()
         assert [_readiness(worker)[0] for worker in workers] == [200, 200]
+        assert [_metric(worker, "streamfleet_broker_away_seconds") for worker in workers] == [0, 0]
         ledger.finish()
 
 
 def _for_seconds(seconds):
     """The length of the outage is the fault itself."""
     time.sleep(seconds)
+
+
+def _said_of_the_broker(worker):
+    """All that is not for debugging, in order."""
+    lines = [e for e in worker.events() if e.get("level") in ("warning", "error")]
+    print(worker.name, Counter(line["event"] for line in lines))
+    return [line for line in lines if line["event"].startswith("broker ")]
+
+
+def _metric(worker, name):
+    (door,) = events_of(worker, "http door open")
+    with urllib.request.urlopen(f"{door['url']}/metrics", timeout=5) as answer:
+        (line,) = [line for line in answer.read().decode().splitlines() if line.startswith(f"{name} ")]
+    return float(line.split()[1])
 
 
 def _readiness(worker):

@@ -40,7 +40,7 @@ class CountingApp:
         self._offset_reset = offset_reset
         self.source = bench.topic("in", partitions)
         self.outputs = {name: bench.topic(name, partitions) for name in ("by-key", "by-window", "by-colour")}
-        self.keys, self.colours = Counter(), Counter()
+        self.keys, self.windows, self.colours = Counter(), Counter(), Counter()
         self._numbers = itertools.count()
         self.topology = self._build()
 
@@ -62,7 +62,7 @@ class CountingApp:
         """Wait until every output has come to what was written, and see that no result came twice or out of order."""
         wanted = {
             self.outputs["by-key"]: self.keys,
-            self.outputs["by-window"]: self.keys,
+            self.outputs["by-window"]: self.windows,
             self.outputs["by-colour"]: self.colours,
         }
         results = {topic: {} for topic in wanted}
@@ -97,6 +97,7 @@ class CountingApp:
         """Have the outputs count these, too; or no longer, with the sign -1."""
         for key, colour in records:
             self.keys[key] += sign
+            self.windows[key] += sign
             self.colours[colour] += sign
 
     def with_offset_reset(self, policy):

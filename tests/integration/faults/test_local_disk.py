@@ -6,11 +6,12 @@ import shutil
 import msgspec
 import pytest
 from tests.integration.faults.conftest import COLOURS, KEYS, failure_of, is_one_sentence, wait_for
+from tests.integration.faults.damage import delete, flip, identity_of, swap, truncate, without
 from tests.integration.faults.limited_process import LimitedProcess, assert_said, open_directory
 from tests.integration.faults.limited_worker import NOBODY
 
 import streamfleet as sf
-from streamfleet.errors import StoreDamagedError
+from streamfleet.errors import ForeignStateError, StoreDamagedError
 from streamfleet.kafka_streams import ClientState, KafkaStreams
 from streamfleet.state import engine_rows
 from streamfleet.state.rocksdb_engine import RocksDBEngine
@@ -21,26 +22,6 @@ __all__ = ["open_directory"]  # a fixture
 
 def corrupted_tasks(streams):
     return sum(counts.corrupted_tasks for counts in streams.metrics().threads.values())
-
-
-def largest_file(directory, pattern="*.sst"):
-    return max(directory.glob(pattern), key=lambda path: path.stat().st_size)
-
-
-def flip(directory):
-    path = largest_file(directory)
-    content = bytearray(path.read_bytes())
-    content[len(content) // 8] ^= 0xFF
-    path.write_bytes(content)
-
-
-def truncate(directory):
-    path = largest_file(directory)
-    os.truncate(path, path.stat().st_size // 2)
-
-
-def delete(directory):
-    largest_file(directory).unlink()
 
 
 # --- F18 ---
@@ -142,15 +123,6 @@ def test_F50_damaged_state_that_no_changelog_can_restore_is_kept(bench):
 # --- F51 ---
 
 
-def without(*patterns):
-    def remove(directory):
-        for pattern in patterns:
-            for path in directory.glob(pattern):
-                path.unlink()
-
-    return remove
-
-
 @pytest.mark.parametrize(
     "damage",
     [without("MANIFEST-*"), without("CURRENT"), without("MANIFEST-*", "CURRENT"), without("*"), shutil.rmtree],
@@ -170,22 +142,13 @@ def test_F51_the_offset_goes_with_the_rows_and_the_restore_closes_the_gap(app, d
 # --- F52, F54 ---
 
 
-def identity_of(directory, change=lambda found: found):
-    """The identity row of a database, changed on the way."""
-    engine = RocksDBEngine(directory)
-    found = msgspec.json.decode(engine.get(engine_rows._IDENTITY), type=engine_rows.Identity)
-    engine.write([(engine_rows._IDENTITY, msgspec.json.encode(change(found)))], [], [])
-    engine.flush()
-    engine.close()
-    return found
-
-
 def refused(app):
     """What the app says to the state it finds; the state is left as it is."""
     before = set(app.bench.directory.rglob("*.sst"))
     with app.started() as streams:
         error = failure_of(streams)
-    assert isinstance(error, sf.StateStoreError) and is_one_sentence(error)
+        assert dict(streams.metrics().failures) == {"ForeignStateError": 1}
+    assert isinstance(error, ForeignStateError) and is_one_sentence(error)
     assert before and all(path.exists() for path in before)
     return str(error)
 
@@ -198,12 +161,6 @@ def test_F52_the_state_of_another_task_is_refused(app):
     assert f"belong to task {other.name} of {app.bench.app}" in refused(app)
     swap(one, other)
     app.run_until_counted()
-
-
-def swap(one, other):
-    one.rename(one.parent / "swap")
-    other.rename(one)
-    (one.parent / "swap").rename(other)
 
 
 def test_F52_the_state_of_another_app_is_refused(app, broker, tmp_path):

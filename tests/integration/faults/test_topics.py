@@ -18,6 +18,7 @@ from tests.integration.faults.conftest import (
     is_one_sentence,
     offsets_of,
     read_topic,
+    set_topic,
     wait_for,
 )
 
@@ -32,6 +33,7 @@ from streamfleet.kafka.client_errors import (
     MissingSourceTopicError,
     PartitionCountError,
     SourceTopicChangedError,
+    TopicSettingsError,
 )
 from streamfleet.kafka.patience import MonotonicClock
 from streamfleet.kafka_streams import ClientState, KafkaStreams
@@ -185,6 +187,24 @@ def test_F35_a_copy_is_not_wiped_for_a_changelog_made_anew(bench):
     assert sorted(rows)[-2:] == [len(KEYS)] * 2
 
 
+def test_F36_a_changelog_that_would_be_deleted_by_age_is_refused_at_the_start_and_said_once(app, logged):
+    app.write(ALL)
+    app.run_until_counted()
+    topic = app.changelog("keys")
+    set_topic(app.bench, topic, "cleanup.policy", "delete")
+    with KafkaStreams(app.topology, app.config()) as streams:
+        with pytest.raises(TopicSettingsError) as caught:
+            streams.start()
+        assert dict(streams.metrics().failures) == {"TopicSettingsError": 1}
+    assert is_one_sentence(caught.value)
+    assert (caught.value.topic, caught.value.setting, caught.value.actual) == (topic, "cleanup.policy", "delete")
+    said = [line for line in logged if line["event"].startswith("internal topic has another setting")]
+    assert [(line["topic"], line["setting"]) for line in said] == [(topic, "cleanup.policy")]
+    set_topic(app.bench, topic, "cleanup.policy", "compact")
+    app.write(ALL)
+    app.run_until_counted()
+
+
 def test_F37_a_source_that_grows_while_the_app_runs_ends_it_with_both_numbers(bench):
     app = CountingApp(bench, partitions=4)
     with app.started(source_check_interval_ms=200) as streams:
@@ -194,6 +214,7 @@ def test_F37_a_source_that_grows_while_the_app_runs_ends_it_with_both_numbers(be
             future.result(10)
         error = failure_of(streams)
         assert not any(driver.thread.tasks.tasks for driver in streams._threads.drivers)
+        assert dict(streams.metrics().failures) == {"SourceTopicChangedError": 1}
     assert isinstance(error, SourceTopicChangedError) and is_one_sentence(error)
     assert f"{app.source} has 6 partitions, it had 4" in str(error)
     with (
@@ -201,6 +222,7 @@ def test_F37_a_source_that_grows_while_the_app_runs_ends_it_with_both_numbers(be
         pytest.raises(PartitionCountError, match="has 4 partitions, but the app needs 6"),
     ):
         streams.start()
+    assert dict(streams.metrics().failures) == {"PartitionCountError": 1}
 
 
 def test_F38_a_missing_source_is_waited_for_and_then_named(bench):
@@ -214,6 +236,7 @@ def test_F38_a_missing_source_is_waited_for_and_then_named(bench):
         pytest.raises(MissingSourceTopicError, match=topic) as caught,
     ):
         streams.start()
+    assert dict(streams.metrics().failures) == {"MissingSourceTopicError": 1}
     assert 1.0 < time.monotonic() - began < 10
     assert is_one_sentence(caught.value)
 

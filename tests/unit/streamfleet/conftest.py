@@ -84,7 +84,15 @@ class App:
         updater = SimpleNamespace(progress=lambda: self.progress)
         manager = TaskManager(self.factory, None, self.admin, updater, None, None, NoFailpoints())
         self.tasks, self.standbys = manager._tasks, manager.standbys._tasks
-        self.thread = SimpleNamespace(tasks=manager, gate=StepGate(), is_surely_member=True, assigned=None)
+        self.damaged = []
+        """Tasks that a query has found damaged."""
+        self.thread = SimpleNamespace(
+            tasks=manager,
+            gate=StepGate(),
+            is_surely_member=True,
+            assigned=None,
+            report_damage=lambda task, error: self.damaged.append(task),
+        )
         self.queries = AppQueries(self.factory, self.config, lambda: [self.thread], self.admin, None)
         self.next_offsets = {}
 
@@ -140,6 +148,14 @@ class App:
         task.suspend()
         task.discard()
         task.close()
+
+    def damage(self, task_id):
+        """Overwrite the rows of its last commit on the disk, while the task has them open."""
+        directory = self.factory.task_directory(task_id)
+        self.close(task_id)  # writes what is in memory
+        self.open(task_id)
+        for path in directory.glob("*.sst"):
+            path.write_bytes(bytes(path.stat().st_size))
 
     def close_all(self):
         for task_id in list(self.tasks):

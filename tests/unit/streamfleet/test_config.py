@@ -6,6 +6,7 @@ import pytest
 
 import streamfleet as sf
 from streamfleet.config_streams_group import REFUSED
+from streamfleet.config_values import NOT_HERE
 
 
 def config(**settings):
@@ -138,3 +139,15 @@ def test_a_transaction_must_be_able_to_last_for_a_commit_interval():
     with pytest.raises(sf.ConfigError, match="would abort every transaction"):
         config(**settings).with_(commit_interval_ms=30_000)
     assert config(commit_interval_ms=30_000).transaction_timeout_ms == 10_000  # at least once has no transactions
+
+
+@pytest.mark.parametrize("name", NOT_HERE)
+def test_what_kafka_streams_has_and_we_do_not_is_refused_with_the_reason(name):
+    with pytest.raises(sf.ConfigError) as caught:
+        sf.StreamsConfig.from_mapping({"application.id": "app", name: "false"})
+    assert str(caught.value) == f"setting {name} cannot be set: {NOT_HERE[name]}; leave it out"
+
+
+def test_the_page_names_what_is_not_here():
+    page = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
+    assert all(f"`{name}`" in page for name in NOT_HERE)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from streamfleet.errors import ConfigError, StateStoreError
 from streamfleet.ids import TaskId
 from streamfleet.metrics import LatencyHistogram, Metrics, Sample
 
@@ -18,7 +19,19 @@ def test_dropped_records_are_counted_by_operator_and_reason():
 def test_samples_have_a_name_labels_and_a_value():
     metrics = Metrics()
     metrics.record_dropped("join", "late")
-    assert list(metrics.samples()) == [Sample("dropped_records_total", {"operator": "join", "reason": "late"}, 1)]
+    assert list(metrics.samples()) == [
+        Sample("broker_outages_total", {}, 0),
+        Sample("broker_away_seconds", {}, 0),
+        Sample("dropped_records_total", {"operator": "join", "reason": "late"}, 1),
+    ]
+
+
+def test_failures_are_counted_by_the_name_of_the_error():
+    metrics = Metrics()
+    for error in (StateStoreError("one"), StateStoreError("two"), ConfigError("three")):
+        metrics.record_failure(error)
+    assert metrics.failures == {"StateStoreError": 2, "ConfigError": 1}
+    assert Sample("failures_total", {"kind": "StateStoreError"}, 2) in list(metrics.samples())
 
 
 def test_a_thread_counts_on_when_another_of_its_name_replaces_it():

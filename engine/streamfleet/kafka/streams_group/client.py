@@ -16,6 +16,7 @@ from streamfleet.kafka.connection import Connector
 from streamfleet.kafka.coordinator import CoordinatorLine, RetrySettings
 from streamfleet.kafka.group_messages import ConsumerGroupMetadata, CoordinatorKind
 from streamfleet.kafka.offset_client import OffsetClient
+from streamfleet.kafka.outage import Outage
 from streamfleet.kafka.patience import PatientClock
 from streamfleet.kafka.streams_group.describe import DescribeAnswer, describe
 from streamfleet.kafka.streams_group.heartbeat import LEAVE_EPOCH, HeartbeatAnswer, MemberFacts, heartbeat
@@ -48,12 +49,14 @@ class StreamsGroupClient:
         clock: PatientClock,
         *,
         retry: RetrySettings | None = None,
+        outage: Outage | None = None,
     ) -> None:
         self.facts = facts
         self.settings = settings
         self._connector = connector
         self._clock = clock
         self._retry = retry
+        self._outage = outage
         self._group_line = self._line(facts.group_id)
         self.offsets = OffsetClient(facts.group_id, self._line(facts.group_id), clock)
         self.transactions = TransactionClient(facts.group_id, self._line, clock)
@@ -100,4 +103,4 @@ class StreamsGroupClient:
         self._group_line.close()
 
     def _line(self, key: str, kind: CoordinatorKind = CoordinatorKind.GROUP) -> CoordinatorLine:
-        return CoordinatorLine(self._connector, self._clock, key, kind, self._retry)
+        return CoordinatorLine(self._connector, self._clock, key, kind, self._retry, self._outage)

@@ -14,6 +14,8 @@ from streamfleet.kafka.group_messages import (
     PlainAnswer,
     heartbeat,
 )
+from streamfleet.kafka.outage import Outage
+from streamfleet.metrics import OutageCounts
 
 CALL = heartbeat(ConsumerGroupMetadata("group", 1, "me"))
 OK = PlainAnswer(ErrorCode.NONE)
@@ -177,3 +179,36 @@ def test_a_call_that_was_given_up_may_arrive_late_and_one_whose_connection_broke
     line.begin(CALL)
     answer(line)
     assert not line.may_arrive_late
+
+
+@pytest.fixture
+def counts():
+    return OutageCounts()
+
+
+@pytest.fixture
+def watched_line(broker, counts):
+    return CoordinatorLine(broker, broker.clock, "group", retry=RETRY, outage=Outage(counts, broker.clock))
+
+
+def test_a_coordinator_that_stays_silent_is_one_outage_until_it_answers(broker, watched_line, counts):
+    broker.script("Heartbeat", SILENCE, SILENCE, SILENCE, OK)
+    watched_line.begin(CALL)
+    while watched_line.advance(5) is None:
+        assert counts.outages <= 1
+    assert (counts.outages, counts.away_seconds) == (1, 0)
+
+
+def test_a_line_that_was_idle_for_too_long_is_no_outage(broker, watched_line, counts):
+    broker.script("Heartbeat", ConnectionError("closed by the broker"), OK)
+    watched_line.begin(CALL)
+    assert answer(watched_line)[0] == OK
+    assert counts.outages == 0
+
+
+def test_a_coordinator_that_does_not_exist_yet_is_no_outage(broker, watched_line, counts):
+    missing = CoordinatorAnswer(ErrorCode.COORDINATOR_NOT_AVAILABLE, COORDINATOR, None)
+    broker.script("FindCoordinator", missing, missing, missing)
+    watched_line.begin(CALL)
+    assert answer(watched_line)[0] == OK
+    assert counts.outages == 0

@@ -54,6 +54,18 @@ def test_one_that_was_closed_cannot_be_started(client):
         client.start()
 
 
+@pytest.mark.parametrize("response", sf.UncaughtResponse)
+def test_a_setting_says_what_a_failed_thread_means_unless_there_is_a_handler(client, response):
+    chosen = sf.KafkaStreams(client._topology, client.config.with_(uncaught_exception_handler=response.value))
+    assert chosen._response_to(ValueError()) is response
+    chosen.set_uncaught_exception_handler(lambda _: sf.UncaughtResponse.SHUTDOWN_CLIENT)
+    assert chosen._response_to(ValueError()) is sf.UncaughtResponse.SHUTDOWN_CLIENT
+
+
+def test_a_failed_thread_ends_the_app_here_if_nobody_says_otherwise(client):
+    assert client._response_to(ValueError()) is sf.UncaughtResponse.SHUTDOWN_CLIENT
+
+
 @pytest.mark.parametrize("has_failed", [False, True])
 def test_the_listener_hears_every_change_once_with_both_states(client, has_failed):
     heard = []

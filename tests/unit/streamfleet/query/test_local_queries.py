@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import streamfleet as sf
 from streamfleet.changelog.progress import UpdateKind
-from streamfleet.errors import OptionError, StoreUnavailableError
+from streamfleet.errors import OptionError, StoreDamagedError, StoreUnavailableError
 from streamfleet.ids import TopicPartition
 from streamfleet.records import RawRecord, SessionWindow, TimeWindow, ValueAndTimestamp, Windowed
 
@@ -336,6 +336,35 @@ def test_what_was_committed_before_a_restart_is_known_after_it(app):
 def test_a_key_that_cannot_be_one_is_a_failure_of_the_query_alone(app):
     assert one(app, "counts", sf.KeyQuery(3)).failure is sf.FailureReason.STORE_EXCEPTION
     assert one(app, "counts", sf.KeyQuery("a")).is_success
+
+
+@pytest.mark.parametrize("isolation", [COMMITTED, UNCOMMITTED])
+def test_F50_a_query_that_meets_a_damaged_block_says_so_and_tells_the_owner_of_the_task(new_app, isolation):
+    app = damaged_app(new_app)
+    result = one(app, "counts", sf.RangeQuery(), isolation=isolation)
+    assert result.failure is sf.FailureReason.STORE_DAMAGED and "Corruption" in result.message
+    assert app.damaged == [app.tasks[app.place("counts").task(0)]]
+
+
+def test_F50_a_digest_that_meets_a_damaged_block_tells_the_owner_of_the_task(new_app):
+    app = damaged_app(new_app)
+    with pytest.raises(StoreDamagedError):
+        app.queries.digest("counts", 0)
+    with pytest.raises(StoreDamagedError):
+        app.queries.rows_of("counts", 0, [1])
+    assert len(app.damaged) == 2
+
+
+def damaged_app(new_app):
+    """With rows in several blocks of a file, of which none can be read any more."""
+    app = new_app(statestore_object_cache_max_bytes=0)
+    task_id = app.place("counts").task(0)
+    app.open(task_id)
+    for n in range(2000):
+        say(app, f"word-{n:040}")
+    app.commit(task_id)
+    app.damage(task_id)
+    return app
 
 
 def test_a_task_that_restores_answers_only_who_can_do_with_less(new_app):

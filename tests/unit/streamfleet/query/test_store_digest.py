@@ -91,7 +91,7 @@ def test_a_digest_under_way_stays_of_its_moment(app, monkeypatch):
     for n in range(7):
         say(app, f"k{n}")
     commit(app)
-    moment, rows = store_digest._hashed_rows(app.place("counts"), 0, lambda: [app.thread])
+    moment, rows = store_digest._hashed_rows(app.place("counts"), 0, app.tasks[app.place("counts").task(0)])
     seen = [next(rows)]
     for n in range(7):
         say(app, f"k{n}")
@@ -107,7 +107,7 @@ def test_a_task_that_is_closed_meanwhile_ends_the_digest(app, monkeypatch):
     for n in range(7):
         say(app, f"k{n}")
     commit(app)
-    _, rows = store_digest._hashed_rows(app.place("counts"), 0, lambda: [app.thread])
+    _, rows = store_digest._hashed_rows(app.place("counts"), 0, app.tasks[app.place("counts").task(0)])
     next(rows)
     app.close(app.place("counts").task(0))
     with pytest.raises(StoreUnavailableError, match="closed meanwhile"):

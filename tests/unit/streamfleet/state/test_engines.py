@@ -116,6 +116,24 @@ def test_a_database_in_use_is_refused_with_advice(tmp_path):
     engine.close()
 
 
+def test_who_keeps_the_error_of_a_damaged_scan_does_not_keep_the_database_locked(tmp_path):
+    path = tmp_path / "app" / "task"
+    rows = [(b"%06d" % number, bytes(100)) for number in range(5000)]
+    engine = RocksDBEngine(path)
+    engine.write(rows, [], [])
+    engine.close()
+    engine = RocksDBEngine(path)
+    for table in path.glob("*.sst"):
+        table.write_bytes(bytes(table.stat().st_size))
+    with pytest.raises(StoreDamagedError) as kept:
+        list(engine.scan(b"", None))
+    engine.close()
+    for table in path.glob("*"):
+        table.unlink()
+    RocksDBEngine(path).close()
+    assert kept.value.__traceback__ is not None
+
+
 def test_a_damaged_database_is_refused_with_advice(tmp_path):
     RocksDBEngine(tmp_path / "db").close()
     (tmp_path / "db" / "CURRENT").write_text("nonsense\n")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from streamfleet.errors import DeserializationError, TimestampError
@@ -8,12 +10,14 @@ from streamfleet.processor.handlers import DeserializationHandler, HandlerRespon
 from streamfleet.processor.timestamps import (
     FailOnInvalidTimestamp,
     LogAndSkipOnInvalidTimestamp,
+    SkipFutureTimestamp,
     TimestampExtractor,
     UsePartitionTimeOnInvalidTimestamp,
 )
 from streamfleet.records import ProducerRecord, RawRecord
 from streamfleet.task.record_deserializer import RecordDeserializer
 from streamfleet.task.record_queue import RecordQueue
+from streamfleet.testing.manual_clock import ManualClock
 from streamfleet.topology.nodes import SourceNode
 
 
@@ -83,6 +87,21 @@ def test_negative_timestamp_drops_the_record_and_counts_it(environment, raw):
     queue.add([raw("a", -1, 0), raw("b", 3, 1)])
     assert queue.head_offset == 1
     assert environment.dropped == {("src", "negative timestamp"): 1}
+
+
+def test_F43_F44_records_from_the_far_future_are_dropped_counted_and_move_no_time(environment, raw):
+    queue = queue_of(environment, SkipFutureTimestamp(timedelta(milliseconds=100), clock=ManualClock(1000)))
+    queue.add([raw("a", 5, 0), raw("b", 1101, 1), raw("c", 2**62, 2), raw("d", 1100, 3), raw("e", 7, 4)])
+    assert [context.timestamp for context, _, _ in queue.take(9)] == [5, 1100, 7]
+    assert queue.partition_time == 1100
+    assert environment.dropped == {("src", "timestamp in the future"): 2}
+
+
+def test_F43_a_limit_for_the_future_leaves_the_past_to_another_extractor(environment, raw):
+    queue = queue_of(environment, SkipFutureTimestamp(0, LogAndSkipOnInvalidTimestamp(), ManualClock(1000)))
+    queue.add([raw("a", -5, 0), raw("b", 1001, 1), raw("c", 1000, 2)])
+    assert [context.timestamp for context, _, _ in queue.take(9)] == [1000]
+    assert environment.dropped == {("src", "negative timestamp"): 1, ("src", "timestamp in the future"): 1}
 
 
 def test_unreadable_record_is_dropped_and_counted(environment, raw):

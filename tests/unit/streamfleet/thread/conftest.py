@@ -9,6 +9,7 @@ from streamfleet.changelog.listeners import UpdateListeners
 from streamfleet.changelog.state_updater import StateUpdater
 from streamfleet.failpoints import NoFailpoints
 from streamfleet.ids import TaskId, TopicPartition
+from streamfleet.kafka.group_events import Assigned
 from streamfleet.metrics import Metrics
 from streamfleet.ports import OffsetKind
 from streamfleet.records import RawRecord
@@ -129,6 +130,27 @@ class FakeCommit:
                 task.post_commit({topic: self.cluster.end(p) - 1 for topic, p in task.changelogs.items()})
         self.cluster.committed_offsets.update({p: each.offset for p, each in offsets.items()})
         return offsets
+
+
+class OneMember:
+    """A group with nobody else in it."""
+
+    leads_group = True
+
+    def __init__(self):
+        self.events = [Assigned(1, 1, "me", "plan", follow_up=False)]
+
+    def start(self, report):
+        pass
+
+    def poll(self):
+        return self.events[0] if self.events else None
+
+    def acknowledge(self, event, report):
+        self.events.remove(event)
+
+    def can_commit(self):
+        return True
 
 
 def counting(source_is_table=False):

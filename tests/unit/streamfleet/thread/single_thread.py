@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from tests.unit.streamfleet.thread.conftest import Cluster, Member
+from tests.unit.streamfleet.thread.conftest import Cluster, Member, OneMember
 
 import streamfleet as sf
 from streamfleet.commit.at_least_once import AtLeastOnceCommit
@@ -10,7 +10,6 @@ from streamfleet.commit.exactly_once import ExactlyOnceCommit
 from streamfleet.failpoints import NoFailpoints
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.kafka.client_errors import BrokerUnavailableError
-from streamfleet.kafka.group_events import Assigned
 from streamfleet.ports import ProducerIdentity
 from streamfleet.state.state_directory import StateDirectory
 from streamfleet.thread.stream_thread import StreamThread
@@ -105,27 +104,6 @@ class Broker:
 
     def close(self):
         pass
-
-
-class OneMember:
-    """A group with nobody else in it."""
-
-    leads_group = True
-
-    def __init__(self):
-        self.events = [Assigned(1, 1, "me", "plan", follow_up=False)]
-
-    def start(self, report):
-        pass
-
-    def poll(self):
-        return self.events[0] if self.events else None
-
-    def acknowledge(self, event, report):
-        self.events.remove(event)
-
-    def can_commit(self):
-        return True
 
 
 def make_thread(directory, guarantee, refused=None):

@@ -6,12 +6,15 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
+from structlog.testing import capture_logs
 from tests.unit.streamfleet.thread.single_thread import CHANGELOG, INPUT, KEYS, OUTPUT, run
 
 import streamfleet as sf
 from streamfleet.failpoints import NoFailpoints
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.client_errors import BrokerUnavailableError
+from streamfleet.kafka.outage import Outage
+from streamfleet.metrics import OutageCounts
 from streamfleet.thread.stream_thread import StreamThread
 
 
@@ -65,7 +68,28 @@ def test_a_broker_that_stays_away_fails_the_thread_in_the_end():
         thread.run_once()
 
 
-def bare_thread(tasks, error):
+def test_a_broker_that_stays_away_for_many_steps_is_said_once_and_counted_once():
+    counts, is_away = OutageCounts(), True
+
+    def poll():
+        if is_away:
+            raise BrokerUnavailableError("no answer", code="_TIMED_OUT")
+
+    thread = bare_thread(SimpleNamespace(is_torn=False), poll=poll, outage=Outage(counts))
+    thread._step = thread._hear_group
+    with capture_logs() as lines:
+        for _ in range(20):
+            thread.run_once()
+            thread._clock.advance(100)
+        is_away = False
+        for _ in range(3):
+            thread.run_once()
+    words = [line["event"] for line in lines if line["log_level"] != "debug"]
+    assert words == ["broker does not answer", "broker answers again"]
+    assert counts.outages == 1
+
+
+def bare_thread(tasks, error=None, *, poll=None, outage=None):
     """One whose steps end with an error."""
 
     def fail():
@@ -75,7 +99,7 @@ def bare_thread(tasks, error):
         "t",
         sf.StreamsConfig(application_id="app"),
         SimpleNamespace(has_room=lambda: True, standbys=None, tasks={}, running=[], **vars(tasks)),
-        SimpleNamespace(poll=fail),
+        SimpleNamespace(poll=poll or fail),
         SimpleNamespace(),
         SimpleNamespace(),
         sf.testing.ManualClock(),
@@ -84,6 +108,7 @@ def bare_thread(tasks, error):
         fences_of=lambda plan: (),
         asks_for_shutdown=lambda plan: False,
         failpoints=NoFailpoints(),
+        outage=outage,
     )
     thread._write_status = lambda: None
     return thread

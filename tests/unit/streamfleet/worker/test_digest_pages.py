@@ -49,6 +49,17 @@ def test_a_digest_names_its_moment_and_its_sums(pages):
     assert rows["rows"] == [[base64.b64encode(b"a").decode(), weight]] and rows["offset"] == 0
 
 
+def test_F50_a_damaged_store_is_503(counting, pages):
+    task_id = counting.place("counts").task(0)
+    for n in range(2000):
+        counting.work("counts", 0, "words", f"word-{n:040}", "x", n)
+    counting.commit(task_id)
+    counting.damage(task_id)
+    status, body = get(pages, "/digest/counts?partition=0")
+    assert status == 503 and "Corruption" in body["error"]
+    assert counting.damaged
+
+
 def test_what_is_not_here_is_503_and_what_cannot_be_meant_400(pages):
     assert get(pages, "/digest/counts?partition=2")[0] == 503
     assert get(pages, "/digest/nothing?partition=0")[0] == 503

@@ -43,6 +43,7 @@ def busy(streams):
     streams.metrics().queries.add("key", 503, 3.0)
     streams.metrics().record_read_stall("words", "_BAD_MSG")
     streams.metrics().record_empty_changelog("shop-counts-changelog")
+    streams.metrics().record_failure(ValueError("of a thread that was replaced"))
 
 
 def test_every_counter_and_gauge_is_shown(app, streams, clock):
@@ -50,6 +51,8 @@ def test_every_counter_and_gauge_is_shown(app, streams, clock):
     clock.advance(2000)
     assert value(app, "processed_records_total", thread="shop-0", sub_topology="0") == 120
     assert value(app, "dropped_records_total", operator="join", reason="null key") == 1
+    assert value(app, "failures_total", kind="ValueError") == 1
+    assert value(app, "broker_outages_total") == value(app, "broker_away_seconds") == 0
     assert value(app, "state", state="running") == 1
     assert value(app, "state", state="error") == 0
     assert value(app, "tasks", phase="running") == 1

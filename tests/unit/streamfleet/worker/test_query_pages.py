@@ -331,6 +331,23 @@ def test_an_app_that_does_not_run_is_503(worker):
     assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
 
 
+def test_F50_a_damaged_store_is_503_with_the_reason(new_worker):
+    worker = new_worker(0, statestore_object_cache_max_bytes=0)
+    task_id = worker.app.place("counts").task(0)
+    partition_of = worker.app.queries.catalogue.partition_of
+    keys = [n for n in range(6000) if partition_of("counts", f"word-{n:040}") == 0]
+    for n in keys:
+        worker.app.work("counts", 0, "words", f"word-{n:040}", "x", n)
+    worker.app.commit(task_id)
+    worker.app.damage(task_id)
+    for target in ("/query/counts/range?partitions=0", f"/query/counts/key/word-{keys[0]:040}"):
+        answer = worker.ask(target)
+        body = json.loads(answer.body)
+        assert (answer.status, body["code"]) == (503, "store_damaged") and "Corruption" in body["error"], body
+        assert answer.headers["Retry-After"] == "1"
+        assert worker.app.damaged
+
+
 def test_a_position_is_a_bound_for_the_next_question(worker):
     say(worker, "alice")
     position = json.dumps(worker.json("/query/counts/key/alice")[1]["position"])
@@ -536,5 +553,10 @@ class TestCopies:
 
 def test_the_statuses_of_all_failures_are_chosen():
     for reason in query_pages.FailureReason:
-        assert reason in query_pages._STATUS or reason.value in ("not_present", "not_active", "not_up_to_bound")
+        assert reason in query_pages._STATUS or reason.value in (
+            "not_present",
+            "not_active",
+            "not_up_to_bound",
+            "store_damaged",
+        )
     assert json_answer(200, {}).status == 200
