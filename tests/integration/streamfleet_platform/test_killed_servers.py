@@ -5,6 +5,9 @@ A sample; tests/e2e/streamfleet_platform has every step of every operation.
 
 import pytest
 from tests.integration.streamfleet_platform.real_fleet import RealFleet, until
+from tests.unit.streamfleet_platform.registry.conftest import postgres as postgres_server
+
+postgres = postgres_server
 
 
 @pytest.fixture
@@ -55,3 +58,27 @@ def test_killed_while_it_scales_and_resets_and_a_second_one_that_does_not_act(fl
     fleet.finish(operation)
     fleet.send()
     fleet.assert_counts_are_exact()
+
+
+def test_with_a_registry_on_postgres(broker, tmp_path, postgres):
+    fleet = RealFleet(tmp_path, broker.bootstrap_servers, registry=postgres)
+    try:
+        fleet.deployed()
+        fleet.send()
+        fleet.assert_counts_are_exact()
+        before = fleet.pids()
+        fleet.kill_server()
+        fleet.start_server("scale/start-slot/done")
+        operation = fleet.client.scale(fleet.name, 2)
+        fleet.await_its_death()
+        until(lambda: fleet.pids().get(1) is not None, "the worker that its keeper starts")
+        during = fleet.pids()
+        fleet.start_server()
+        fleet.finish(operation)
+        assert fleet.pids() == during and during[0] == before[0]
+        fleet.finish(fleet.client.reset(fleet.name, confirm=fleet.name))
+        fleet.send()
+        fleet.assert_counts_are_exact()
+        assert not list(fleet.data.glob("*.db")), "nothing is kept in a file beside it"
+    finally:
+        fleet.close()
