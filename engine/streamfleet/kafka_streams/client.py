@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -41,6 +41,7 @@ from streamfleet.topology.topology import Topology
 log = structlog.get_logger(__name__)
 
 CLEANING_INTERVAL_MS = 60_000
+_STARTED = frozenset({ClientState.REBALANCING, ClientState.RUNNING})
 
 R = TypeVar("R")
 
@@ -162,11 +163,11 @@ class KafkaStreams:
             self._queries = self._make_queries(self._wiring, self._factory)
             self._watch = self._wiring.source_watch()
             self._threads.prepare(self._config.num_stream_threads)
+            self._transition_to(ClientState.REBALANCING)  # refused if it was closed meanwhile
         except BaseException as error:
             self._metrics.record_failure(error)
             self._release()
             raise
-        self._transition_to(ClientState.REBALANCING)
         self._threads.start()
 
     def _make_thread(self, number: int) -> ThreadParts:
@@ -245,7 +246,7 @@ class KafkaStreams:
         self._uncaught = handler
 
     def _require_started(self) -> None:
-        if self._state not in (ClientState.REBALANCING, ClientState.RUNNING):
+        if self._state not in _STARTED:
             raise StreamsError(f"the app is {self._state.value}", hint="threads come and go only while it runs")
 
     # queries
@@ -277,7 +278,7 @@ class KafkaStreams:
     def queries(self) -> AppQueries:
         """Raises StoreUnavailableError unless the app runs."""
         queries = self._queries
-        if queries is None or self._state not in (ClientState.REBALANCING, ClientState.RUNNING):
+        if queries is None or self._state not in _STARTED:
             raise StoreUnavailableError(f"the app is {self._state.value}", hint="ask while it runs")
         return queries
 
@@ -300,25 +301,23 @@ class KafkaStreams:
             raise TimeoutError(f"the app is {self._state.value} after {timeout_seconds:g} s")
 
     def close(self, timeout_seconds: float = 30.0, *, leave_group: bool = False) -> bool:
-        """Commit, close the tasks, leave the group. False if a thread did not stop in time; `failure`, and the state ERROR, tell of
-        one that could not be closed. Static members keep their place in the
-        group, so that a restart finds its tasks; with `leave_group` they give it up, and others take the tasks over at once.
+        """Commit, close the tasks, leave the group. False if a thread did not stop in time: the state stays PENDING_SHUTDOWN, and
+        `close` may be called again. `failure`, and the state ERROR, tell of one that could not be closed. Static members keep their
+        place in the group, so that a restart finds its tasks; with `leave_group` they give it up, and others take the tasks over at
+        once.
         """
-        if self._state is ClientState.CREATED:
-            self._transition_to(ClientState.NOT_RUNNING)
+        if self._transition_to(ClientState.NOT_RUNNING, only_from={ClientState.CREATED}):
             return True
-        if self._state in (ClientState.REBALANCING, ClientState.RUNNING):
-            self._transition_to(ClientState.PENDING_SHUTDOWN)
+        self._transition_to(ClientState.PENDING_SHUTDOWN, only_from=_STARTED)
         self._threads.stop(leave_group=leave_group)
         stopped = self._threads.join(timeout_seconds)
         if stopped:
-            self._release()
+            self._release_in_the_end()
         for failure in [driver.close_failure for driver in self._threads.drivers if driver.close_failure is not None]:
             self._end(failure)
-        if self._state is ClientState.PENDING_SHUTDOWN:
-            self._transition_to(ClientState.NOT_RUNNING)
-        elif self._state is ClientState.PENDING_ERROR:
-            self._transition_to(ClientState.ERROR)
+        if stopped:
+            self._transition_to(ClientState.NOT_RUNNING, only_from={ClientState.PENDING_SHUTDOWN})
+        self._transition_to(ClientState.ERROR, only_from={ClientState.PENDING_ERROR})
         return stopped
 
     def clean_up(self) -> None:
@@ -344,11 +343,10 @@ class KafkaStreams:
     def _on_step(self) -> None:
         """Called by every stream thread after each step."""
         self._clean_state()
-        running = self._threads.all_running
-        if running and self._state is ClientState.REBALANCING:
-            self._transition_to(ClientState.RUNNING)
-        elif not running and self._state is ClientState.RUNNING:
-            self._transition_to(ClientState.REBALANCING)
+        if self._threads.all_running:
+            self._transition_to(ClientState.RUNNING, only_from={ClientState.REBALANCING})
+        else:
+            self._transition_to(ClientState.REBALANCING, only_from={ClientState.RUNNING})
 
     def _clean_state(self) -> None:
         """Now and then, delete the state of tasks that have gone elsewhere."""
@@ -384,10 +382,7 @@ class KafkaStreams:
             return AfterFailure(lambda: self._end(error))
         self._metrics.record_failure(error)
         response = self._response_to(error)
-        if response is UncaughtResponse.REPLACE_THREAD and self._state in (
-            ClientState.REBALANCING,
-            ClientState.RUNNING,
-        ):
+        if response is UncaughtResponse.REPLACE_THREAD and self._state in _STARTED:
             return AfterFailure(lambda: self._replace(number, error))
         tells_group = response is UncaughtResponse.SHUTDOWN_APPLICATION
         return AfterFailure(lambda: self._end(error), shuts_down_application=tells_group)
@@ -406,33 +401,46 @@ class KafkaStreams:
     def _response_to(self, error: Exception) -> UncaughtResponse:
         try:
             return self._uncaught(error)
-        except Exception:
+        except BaseException:  # sys.exit() as well: it would end this thread alone, and leave the rest running
             log.exception("the uncaught exception handler raised; the app is shut down")
             return UncaughtResponse.SHUTDOWN_CLIENT
 
     def _end(self, error: Exception) -> None:
         """One thread is gone for good: stop the others."""
         self.failure = self.failure or error
-        if self._state in (ClientState.REBALANCING, ClientState.RUNNING, ClientState.PENDING_SHUTDOWN):
-            self._transition_to(ClientState.PENDING_ERROR)
-        self._threads.stop()
+        try:
+            self._transition_to(ClientState.PENDING_ERROR, only_from={*_STARTED, ClientState.PENDING_SHUTDOWN})
+        finally:  # whatever the listener makes of it
+            self._threads.stop()
         self._transition_to(ClientState.ERROR)
 
-    def _transition_to(self, state: ClientState) -> None:
+    def _transition_to(self, state: ClientState, *, only_from: Collection[ClientState] = ()) -> bool:
+        """Whether it was another state before. `only_from`: from any other it stays as it is, however it came to that meanwhile."""
         with self._changed:
-            if state is self._state:
-                return
+            if state is self._state or (only_from and self._state not in only_from):
+                return False
             before, self._state = self._state, checked_transition(self._state, state)
             self._changed.notify_all()
         log.info("state changed", application=self._config.application_id, state=state.value, before=before.value)
         if self._listener is not None:
             self._listener(state, before)
+        return True
+
+    def _release_in_the_end(self) -> None:
+        try:
+            self._release()
+        except Exception as error:
+            log.exception("global stores could not be closed", application=self._config.application_id)
+            self._end(error)
 
     def _release(self) -> None:
-        if self._globals is not None:
-            self._globals.close()
-            self._globals = None
-        if self._wiring is not None:
-            self._wiring.close()
-            self._wiring = None
-        self._directory.unlock()
+        """Processors of global stores are code of the app, and may fail to close: nothing else is held for that."""
+        global_updater, self._globals = self._globals, None
+        wiring, self._wiring = self._wiring, None
+        try:
+            if global_updater is not None:
+                global_updater.close()
+        finally:
+            if wiring is not None:
+                wiring.close()
+            self._directory.unlock()

@@ -43,7 +43,7 @@ class ThreadDriver:
         self._on_step = on_step
         self._on_failure = on_failure
         self._stopping = threading.Event()
-        self._group_failure: Exception | None = None
+        self._group_failure: BaseException | None = None
         self.close_failure: Exception | None = None
         """What went wrong when it was told to stop."""
         self._wake = parts.wake
@@ -86,11 +86,11 @@ class ThreadDriver:
         except ApplicationShutdownError as error:
             self._stop()
             self._on_failure(error).finish()
-        except Exception as error:
+        except BaseException as error:  # also what ends a thread without a word: user code may call sys.exit()
             try:
                 log.exception("stream thread failed", thread=self.thread.name)
             finally:  # without a file to write to, even saying so fails
-                after = self._on_failure(error)
+                after = self._on_failure(_as_exception(error, self.thread.name))
                 self._close_failed(announce=after.shuts_down_application)
                 after.finish()
         finally:
@@ -119,7 +119,7 @@ class ThreadDriver:
                 if wait_ms > 0:
                     self._wake.wait(wait_ms / 1000)
                     self._wake.clear()
-        except Exception as error:
+        except BaseException as error:
             self._group_failure = error
 
     def _run_updater(self) -> None:
@@ -129,11 +129,11 @@ class ThreadDriver:
                 if wait_ms > 0:
                     self._updater_wake.wait(wait_ms / 1000)
                     self._updater_wake.clear()
-        except Exception as error:
+        except BaseException as error:
             if not self._updater.is_closing:  # it may have asked an absent broker until the clients were gone
                 log.exception("state updater failed", thread=self.thread.name)
             self._updater.is_stepped_elsewhere = False
-            self._updater.fail(error)
+            self._updater.fail(_as_exception(error, self.thread.name))
 
     def _check_group(self) -> None:
         """Without its membership a StreamThread would wait for plans for ever, and say nothing."""
@@ -142,3 +142,15 @@ class ThreadDriver:
                 f"the group membership of stream thread {self.thread.name} failed: {self._group_failure!r}",
                 hint="start the app again; if it comes back, report it with the log",
             ) from self._group_failure
+
+
+def _as_exception(error: BaseException, thread: str) -> Exception:
+    """What handlers are asked about, and what errors are chained to, are Exceptions."""
+    if isinstance(error, Exception):
+        return error
+    failure = StreamsError(
+        f"stream thread {thread} was ended by {error!r}",
+        hint="code of the app must not end a thread; to end the app, raise an Exception, or close it from its main thread",
+    )
+    failure.__cause__ = error
+    return failure

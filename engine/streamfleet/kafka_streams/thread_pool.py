@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -23,6 +24,8 @@ class ThreadPool:
         self._on_step = on_step
         self._on_failure = on_failure
         self._drivers: dict[int, ThreadDriver] = {}
+        self._leaving: dict[int, ThreadDriver] = {}
+        """Removed, and perhaps not at their end: until then nobody may have their number, nor close what they use."""
         self._lock = threading.RLock()
         self._is_stopped = False
         """Nothing is started any more. Looked at and set under the lock, so that `stop` reaches whatever was started before it."""
@@ -51,7 +54,7 @@ class ThreadPool:
         with self._lock:
             if self._is_stopped:
                 raise StreamsError("the app is being closed", hint="threads come and go only while it runs")
-            number = next(n for n in range(len(self._drivers) + 1) if n not in self._drivers)
+            number = next(n for n in itertools.count() if n not in self._drivers and n not in self._leaving)
             self._begin(number)
         return number
 
@@ -61,10 +64,15 @@ class ThreadPool:
             if len(self._drivers) < 2:
                 raise StreamsError("the last stream thread cannot be removed", hint="close the app instead")
             number = max(self._drivers)
-            driver = self._drivers.pop(number)
+            driver = self._leaving[number] = self._drivers.pop(number)
         driver.stop(leave_group=True)  # nobody comes back under its name
         if not driver.join(timeout_seconds):
-            raise StreamsError(f"stream thread {number} did not stop within {timeout_seconds:g} s")
+            raise StreamsError(
+                f"stream thread {number} did not stop within {timeout_seconds:g} s",
+                hint="it stops behind the record that it processes, and its number is not given to another one",
+            )
+        with self._lock:
+            del self._leaving[number]
         return number
 
     def replace(self, number: int) -> bool:
@@ -97,7 +105,9 @@ class ThreadPool:
     def join(self, timeout_seconds: float) -> bool:
         """Wait for all of them, for that long altogether; false if one has not stopped."""
         deadline = time.monotonic() + timeout_seconds
-        stopped = [driver.join(max(0.0, deadline - time.monotonic())) for driver in self.drivers]
+        with self._lock:
+            leaving = list(self._leaving.values())
+        stopped = [driver.join(max(0.0, deadline - time.monotonic())) for driver in (*leaving, *self.drivers)]
         return all(stopped)
 
     def _driver(self, number: int) -> ThreadDriver:

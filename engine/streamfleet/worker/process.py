@@ -170,8 +170,9 @@ class Worker:
     def _start(self) -> None:
         try:
             self._streams.start()
-        except Exception as error:
-            self._app.on_start_failure(error)
+        except BaseException as error:  # also what ends a thread without a word: code of the app may call sys.exit()
+            failure = error if isinstance(error, Exception) else StreamsError(f"the start was ended by {error!r}")
+            self._app.on_start_failure(failure)
             self._happenings.put(_Over())
 
     def _on_state(self, state: ClientState, _before: ClientState) -> None:

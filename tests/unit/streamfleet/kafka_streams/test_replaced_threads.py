@@ -9,6 +9,8 @@ from streamfleet.kafka_streams.thread_pool import ThreadPool
 
 
 class Driver:
+    is_stuck = False
+
     def __init__(self):
         self.did = []
 
@@ -17,6 +19,9 @@ class Driver:
 
     def stop(self, *, leave_group):
         self.did.append("stop")
+
+    def join(self, timeout_seconds):
+        return not self.is_stuck
 
 
 @pytest.fixture
@@ -65,6 +70,22 @@ def test_a_thread_that_is_just_being_made_when_the_app_is_closed_is_stopped_too(
         each.join(10)
     assert [driver.did for driver in (made[0], made[2])] == [["start", "stop"]] * 2
     assert pool.drivers == [made[0], made[2]]
+
+
+def test_a_removed_thread_that_does_not_stop_keeps_its_number_and_is_waited_for_at_the_end(pool, made):
+    made[1].is_stuck = True
+    with pytest.raises(sf.StreamsError, match="stream thread 1 did not stop within 0.1 s; it stops behind the record"):
+        pool.remove(0.1)
+    assert pool.drivers == [made[0]]
+    assert pool.add() == 2, "a new one would have the transactional id of the one that still works"
+    assert pool.join(0.1) is False
+    made[1].is_stuck = False
+    assert pool.join(0.1) is True
+
+
+def test_a_thread_that_was_removed_leaves_its_number(pool):
+    assert pool.remove(1) == 1
+    assert pool.add() == 1
 
 
 def client(tmp_path, replace):

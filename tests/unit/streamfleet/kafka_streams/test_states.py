@@ -1,11 +1,15 @@
 """The life of a KafkaStreams client: what may follow what, and nothing else."""
 
 import itertools
+import sys
+import threading
+from types import SimpleNamespace
 
 import pytest
 
 import streamfleet as sf
 from streamfleet.kafka_streams.states import TRANSITIONS, ClientState, checked_transition
+from streamfleet.state.state_directory import StateDirectory
 
 CREATED, REBALANCING, RUNNING, PENDING_SHUTDOWN, NOT_RUNNING, PENDING_ERROR, ERROR = ClientState
 
@@ -93,3 +97,65 @@ def test_it_runs_when_all_threads_run_and_rebalances_when_one_does_not(client, m
         client._next_cleaning_ms = 1 << 62
         client._on_step()
         assert client.state is expected
+
+
+def test_a_handler_that_calls_sys_exit_ends_the_app_and_not_only_a_thread(client):
+    client.set_uncaught_exception_handler(lambda _: sys.exit(1))
+    assert client._response_to(ValueError()) is sf.UncaughtResponse.SHUTDOWN_CLIENT
+
+
+def test_a_thread_that_has_just_begun_to_run_does_not_disturb_an_app_that_is_being_closed(client, monkeypatch):
+    client._transition_to(REBALANCING)
+    client._next_cleaning_ms = 1 << 62
+    monkeypatch.setattr(type(client._threads), "all_running", True)
+
+    class ClosedMeanwhile(threading.Condition):
+        """The app is closed when the thread has looked at its state, and before it changes that."""
+
+        def __enter__(self):
+            client._state = PENDING_SHUTDOWN
+            return super().__enter__()
+
+    monkeypatch.setattr(client, "_changed", ClosedMeanwhile())
+    client._on_step()
+    assert client.state is PENDING_SHUTDOWN
+
+
+def test_a_close_that_did_not_wait_long_enough_may_be_called_again(client, monkeypatch):
+    client._transition_to(REBALANCING)
+    monkeypatch.setattr(client._threads, "join", lambda _: False)
+    assert client.close(0.01) is False
+    assert client.state is PENDING_SHUTDOWN
+    monkeypatch.undo()
+    assert client.close() is True
+    assert client.state is NOT_RUNNING
+
+
+def test_a_listener_that_raises_does_not_keep_the_other_threads_running(client, monkeypatch):
+    client._transition_to(REBALANCING)
+    stopped = []
+    monkeypatch.setattr(client._threads, "stop", lambda **_: stopped.append(True))
+
+    def refuse(new, old):
+        raise RuntimeError("of the user's own")
+
+    client.set_state_listener(refuse)
+    with pytest.raises(RuntimeError, match="of the user's own"):
+        client._end(ValueError("a thread failed"))
+    assert stopped == [True]
+
+
+def test_a_global_store_that_cannot_be_closed_is_told_and_holds_nothing_else(client):
+    def refuse():
+        raise RuntimeError("of the user's own")
+
+    closed = []
+    client._directory.lock()
+    client._transition_to(REBALANCING)
+    client._globals = SimpleNamespace(close=refuse)
+    client._wiring = SimpleNamespace(close=lambda: closed.append("clients"))
+    assert client.close() is True
+    assert (client.state, str(client.failure), closed) == (ERROR, "of the user's own", ["clients"])
+    again = StateDirectory(client.config.state_dir, "app")
+    again.lock()
+    again.unlock()

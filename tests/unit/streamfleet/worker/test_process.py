@@ -107,6 +107,12 @@ def test_an_app_that_cannot_start_ends_with_the_code_of_its_error(topology, conf
     assert worker(topology, config, PretendedApp(config, start_error=error)).run() is code
 
 
+def test_an_app_whose_code_calls_sys_exit_when_it_starts_ends_and_says_so(topology, config):
+    made = worker(topology, config, PretendedApp(config, start_error=SystemExit(0)))
+    assert made.run() is ExitCode.FAILED
+    assert "SystemExit(0)" in str(made.failure)
+
+
 def test_a_second_signal_ends_it_at_once(topology, config):
     app = PretendedApp(config, on_running=terminate, on_close=terminate)
     with pytest.raises(Left) as left:
