@@ -42,6 +42,8 @@ log = structlog.get_logger(__name__)
 
 RETRY_PAUSE_MS = 100
 """Before joining again after an answer that may get better by itself."""
+LONGEST_RETRY_PAUSE_MS = 5_000
+"""... if it does not: the pause is doubled up to this."""
 LEAVE_PATIENCE_MS = 3_000
 """Leaving is a courtesy: without it the group waits for the session time-out."""
 IDLE_MS = 100
@@ -82,6 +84,7 @@ class GroupMember(Generic[ReportT, PlanT]):
         self._heartbeat_at_ms = 0
         self._asked_at_ms = 0  # when the request was begun whose answer would prove the membership
         self._pause_until_ms = 0
+        self._refused_joins = 0  # in a row
         self._leave_until_ms = 0
         self._steps: dict[MembershipPhase, Callable[[], None]] = {
             MembershipPhase.CREATED: self._created,
@@ -217,10 +220,22 @@ class GroupMember(Generic[ReportT, PlanT]):
             self._member_id = ""
             self._lose(f"JoinGroup was answered {code.name}")
         elif code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT):
-            log.warning("join refused for now", group=self._client.settings.group_id, code=code.name)
-            self._pause_until_ms = self._clock.now_ms() + RETRY_PAUSE_MS
+            self._on_join_refused(code)
         else:
             raise refusal(code, self._client.settings)
+
+    def _on_join_refused(self, code: ErrorCode) -> None:
+        """For now; said once, since a group that a stranger's bytes have wedged answers so for ever."""
+        say = log.debug if self._refused_joins else log.warning
+        say(
+            "join refused for now",
+            group=self._client.settings.group_id,
+            code=code.name,
+            hint="if it lasts, look at the broker's log, and for other clients that use the application id as their group id",
+        )
+        pause_ms = min(RETRY_PAUSE_MS * 2 ** min(self._refused_joins, 16), LONGEST_RETRY_PAUSE_MS)
+        self._refused_joins += 1
+        self._pause_until_ms = self._clock.now_ms() + pause_ms
 
     def _begin_sync(self, answer: JoinAnswer) -> None:
         if answer.protocol_name != self._protocol.name:
@@ -228,6 +243,7 @@ class GroupMember(Generic[ReportT, PlanT]):
                 f"group {self._client.settings.group_id} speaks {answer.protocol_name!r}, not {self._protocol.name!r}",
                 hint="another kind of client uses the application id as its group id: stop it, or rename the app",
             )
+        self._refused_joins = 0
         self._member_id, self._generation_id = answer.member_id, answer.generation_id
         self.leads = answer.leader == answer.member_id
         assignments = self._assignments(answer.members) if self.leads and not answer.skip_assignment else {}

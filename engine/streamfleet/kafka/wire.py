@@ -44,6 +44,9 @@ PINNED: Mapping[str, int] = MappingProxyType(
 STREAMS_GROUPS = frozenset({"StreamsGroupHeartbeat", "StreamsGroupDescribe", "IncrementalAlterConfigs"})
 """Needed by members of streams groups only: other members do without."""
 
+MAX_FRAME_BYTES = 2**28
+"""No answer comes near it. A larger number is text, or an alert of TLS, and whoever waited for so much would do so for ever."""
+
 _LENGTH = struct.Struct(">i")
 _CORRELATION = struct.Struct(">i")
 
@@ -122,9 +125,10 @@ class FrameBuffer:
 
     def _next_length(self) -> int:
         length: int = _LENGTH.unpack_from(self._bytes)[0]
-        if length < _CORRELATION.size:
+        if not _CORRELATION.size <= length <= MAX_FRAME_BYTES:
             raise ConnectionError(
-                f"the broker announced a frame of {length} bytes; is this a Kafka listener without TLS?"
+                f"the broker announced a frame of {length} bytes; is this a Kafka listener, and are TLS and "
+                "security.protocol the same on both sides?"
             )
         return length
 

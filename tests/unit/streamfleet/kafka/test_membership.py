@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+import structlog
 from tests.unit.streamfleet.kafka.scripted_coordinator import SILENCE, HandClock, ScriptedCoordinator, joined, synced
 
 from streamfleet.errors import ConfigError
@@ -220,6 +221,16 @@ def test_a_broker_that_is_confused_is_asked_again_after_a_pause(stage):
     began = stage.clock.now_ms()
     stage.stable()
     assert stage.clock.now_ms() - began >= 100
+
+
+def test_a_group_that_stays_wedged_is_said_once_and_asked_less_and_less_often(stage):
+    stage.membership.start("report")
+    refusal = joined(ErrorCode.UNKNOWN_SERVER_ERROR, protocol=None)
+    stage.broker.script("JoinGroup", GIVEN_ID, *[refusal] * 30)
+    with structlog.testing.capture_logs() as logged:
+        stage.pass_time(50_000)
+    assert 10 < len(stage.broker.sent("JoinGroup")) < 20, "every five seconds in the end"
+    assert [line["code"] for line in logged if line["log_level"] == "warning"] == ["UNKNOWN_SERVER_ERROR"]
 
 
 @pytest.mark.parametrize(

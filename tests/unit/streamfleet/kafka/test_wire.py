@@ -123,10 +123,16 @@ def test_frames_come_out_whole_however_they_arrive(frames, sizes):
     assert buffer.take() is None
 
 
-def test_a_length_that_cannot_be_is_not_waited_for():
+@pytest.mark.parametrize(
+    "received",
+    [b"\xff\xff\xff\xff", b"\x15\x03\x03\x00", b"HTTP"],
+    ids=["negative", "an alert of TLS", "text"],
+)
+def test_a_length_that_cannot_be_is_not_waited_for(received):
     buffer = wire.FrameBuffer()
-    buffer.feed(b"\xff\xff\xff\xff")
-    with pytest.raises(ConnectionError, match="frame of -1 bytes"):
+    buffer.feed(received)
+    length = int.from_bytes(received, "big", signed=True)
+    with pytest.raises(ConnectionError, match=f"frame of {length} bytes; is this a Kafka listener, and are TLS"):
         buffer.take()
 
 
