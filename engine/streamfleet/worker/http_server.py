@@ -105,12 +105,15 @@ class HttpServer:
                 self._connections.add(connection)
         if is_full:
             log.debug("http connection refused, there are too many", peer=peer, limit=self._max_connections)
-            refusal = error_answer(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections", {"Retry-After": "1"})
-            with connection, suppress(OSError):
-                connection.setblocking(False)
-                connection.send(encode(refusal, int(time.time()), keep_alive=False))
+            _refuse(connection, "too many connections")
             return
-        threading.Thread(target=self._serve, args=(connection,), name="http-connection", daemon=True).start()
+        try:
+            threading.Thread(target=self._serve, args=(connection,), name="http-connection", daemon=True).start()
+        except RuntimeError as error:  # the system gives no more threads now; others are answered, and later ones
+            log.warning("http connection refused", peer=peer, error=str(error))
+            with self._lock:
+                self._connections.discard(connection)
+            _refuse(connection, "no thread left")
 
     def _serve(self, connection: socket.socket) -> None:
         try:
@@ -121,6 +124,13 @@ class HttpServer:
         finally:
             with self._lock:
                 self._connections.discard(connection)
+
+
+def _refuse(connection: socket.socket, why: str) -> None:
+    refusal = error_answer(HTTPStatus.SERVICE_UNAVAILABLE, why, {"Retry-After": "1"})
+    with connection, suppress(OSError):
+        connection.setblocking(False)
+        connection.send(encode(refusal, int(time.time()), keep_alive=False))
 
 
 class _Conversation:

@@ -135,6 +135,21 @@ def test_connections_over_the_limit_are_told_so_and_room_is_made_again(serve):
     second.close()
 
 
+def test_a_door_that_gets_no_thread_refuses_that_connection_and_stays_open(serve, monkeypatch):
+    address, start = serve(), threading.Thread.start
+
+    def refuse(thread):
+        monkeypatch.setattr(threading.Thread, "start", start)
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with connect(address) as connection:
+        assert b"503" in read_all(connection)
+    with connect(address) as connection:
+        connection.sendall(HEAD)
+        assert b"GET /x" in connection.recv(65536)
+
+
 def test_a_slow_answer_holds_up_no_other(serve):
     release = threading.Event()
 
