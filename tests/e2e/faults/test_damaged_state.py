@@ -1,4 +1,4 @@
-"""Local state that is damaged, full, foreign, of a newer version, or out of reach. Rows F49 to F54, on the ledger app.
+"""Local state that is in use, damaged, full, foreign, of a newer version, out of reach. Rows F18, F49 to F54, on the ledger app.
 
 Either the state heals by itself, and then nothing is lost, repeated or torn; or it is refused with a typed error, left as it is,
 and the app goes on where it was when it is put right.
@@ -37,6 +37,20 @@ FULL, ROOM = "disk is full, tasks wait for room", "disk has room again, tasks ar
 LITTLE_MEMORY = ("--setting", "rocksdb.memory.max.bytes=4194304")
 LITTLE_FILE = 20_000
 STALL_SECONDS = 2.0
+
+
+def test_F18_a_second_worker_on_one_state_directory_is_refused_and_the_first_goes_on(tmp_path):
+    with reduced_ledger(tmp_path) as ledger:
+        began = time.time()
+        first = ledger.started()
+        ledger.wait_until_running(began)
+        ledger.write_some(0.5)
+        twin = ledger.doomed("--state-dir", str(first.state_directory))
+        ends_with(twin, FAILED)
+        assert kind_of_failure(twin) == "StateStoreError"
+        assert f"is in use by another process (pid {first.process.pid})" in failure_of(twin)
+        ledger.write_rest()
+        ledger.finish()
 
 
 @pytest.mark.parametrize("damage", [flip_everywhere, truncate, delete], ids=["flip", "truncate", "delete"])

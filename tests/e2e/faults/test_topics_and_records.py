@@ -1,6 +1,7 @@
-"""Topics that are not what they were, and records that are not what they should be. Rows F34 to F41 and F47, on the ledger app."""
+"""Topics that are not what they were, and records that are not what they should be. Rows F34, F35, F37 to F41 and F47, on the ledger app."""
 
 import shutil
+import time
 from types import SimpleNamespace
 
 from confluent_kafka import Producer
@@ -75,6 +76,22 @@ def test_F37_an_input_that_grows_ends_the_worker_and_what_came_out_stays_right(t
         assert kind_of_failure(worker) == "TopologyError", (
             "no part of it runs with other partitions than its tables have"
         )
+        _assert_outputs_are_those_of_what_was_processed(ledger)
+
+
+def test_F38_an_input_that_was_deleted_is_waited_for_and_named_and_what_came_out_stays_right(tmp_path):
+    with reduced_ledger(tmp_path) as ledger:
+        worker = ledger.half_done()
+        delete_topic(_admin(ledger), INPUT)
+        began = time.time()
+        worker.start("--setting", "missing.source.timeout.ms=3000")
+        worker.must_live = False
+        ends_with(worker, FAILED)
+        assert kind_of_failure(worker) == "MissingSourceTopicError"
+        assert failure_of(worker).startswith(f"source topics do not exist: {INPUT};")
+        (waited,) = events_of(worker, "waiting for source topics", began)
+        (failed,) = events_of(worker, "app failed", began)
+        assert failed["timestamp"] - waited["timestamp"] > 2
         _assert_outputs_are_those_of_what_was_processed(ledger)
 
 
