@@ -1,4 +1,4 @@
-"""Topics that are not what they were, and records that are not what they should be. Rows F34, F35, F37 to F41 and F47, on the ledger app."""
+"""Topics and records that are not what they should be. Rows F34, F35, F37 to F41 and F47, on the ledger app."""
 
 import shutil
 import time
