@@ -1,15 +1,22 @@
-"""A fleet and Dagster for each test: these take apart what they stand on."""
+"""A broker, a fleet and Dagster for each test: these take apart what they stand on, and their apps have the same topics."""
 
 import pytest
 from tests.dagster_lab.daemon import Daemon
 from tests.dagster_lab.fleet import Fleet
 
 from examples.demo.dagster_up import Dagster
+from streamfleet_devbroker.pytest_plugin import temporary_cluster
+
+
+@pytest.fixture
+def broker():
+    with temporary_cluster(nodes=1) as cluster:
+        yield cluster
 
 
 @pytest.fixture
 def started(broker, tmp_path):
-    """Fleets that run, by their apps, with Dagster that does not yet. Topics are the test's own: apps must differ between tests."""
+    """Fleets that run, by their apps, with Dagster that does not yet."""
     closing = []
 
     def start(*apps):
