@@ -120,6 +120,7 @@ class Wiring:
         self._outage = Outage(metrics.broker)
         asking_ms = min(config.task_timeout_ms, LONGEST_ASKING_MS)
         self._patience = BrokerPatience(timeout_ms=asking_ms, outage=self._outage)
+        self._first_patience = BrokerPatience(timeout_ms=config.task_timeout_ms, outage=self._outage)
         self.admin = KafkaAdmin(self._settings.admin(client_id=f"{config.application_id}-admin"), self._patience)
         self._streams_group: StreamsGroupWiring | None = None
         if config.group_protocol == "streams":
@@ -141,14 +142,14 @@ class Wiring:
     @property
     def waits_for_broker(self) -> str | None:
         """What was asked of the cluster and has no answer yet; None: nothing."""
-        return self._patience.waits_for
+        return self._first_patience.waits_for or self._patience.waits_for
 
     def global_updater(self) -> GlobalUpdater | None:
         """What feeds the global stores; None if there are none."""
         entries = tuple(self._topology.global_stores.values())
         if not entries:
             return None
-        engines = StoreEngines(self._directory.path / "global", self._rocksdb_options)
+        engines = StoreEngines(self._directory.emptied_global(), self._rocksdb_options)
         task = GlobalTask(entries, self._config, clock=self._clock, engines=engines, metrics=self._metrics)
         known = self._source_topics()
         partitions = tuple(TopicPartition(topic, n) for topic in task.topics for n in range(known[topic].partitions))
@@ -207,8 +208,9 @@ class Wiring:
         return InternalTopicWatch(manager, plan, prepared.topics, clock, missing_timeout_ms=timeout_ms)
 
     def _source_topics(self) -> dict[str, TopicInfo]:
+        """The first question of a start: a broker that is not there yet is waited for as one that has gone away is."""
         if self._sources is None:
-            manager = InternalTopicManager(self.admin)
+            manager = InternalTopicManager(self.admin.with_patience(self._first_patience))
             timeout_ms = self._config.missing_source_timeout_ms
             self._sources = await_source_topics(manager, self._topology, self._config.application_id, timeout_ms)
         return self._sources

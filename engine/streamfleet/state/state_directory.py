@@ -25,6 +25,7 @@ ROOM_NAME = ".room"
 ROOM_BYTES = 16 * 2**20
 """A write buffer of a database: with less, nothing that waits could be written."""
 FORMER_SUFFIX = ".former"
+GLOBAL_NAME = "global"
 _TASK_DIRECTORY = re.compile(r"[0-9a-f]{16}_[0-9]+")
 """Not those of Java Kafka Streams, `0_1`: an app that was taken over may be handed back with the state it had."""
 
@@ -103,16 +104,29 @@ class StateDirectory:
             (name.rpartition("_")[0], int(name.rpartition("_")[2])) for name in names if _TASK_DIRECTORY.fullmatch(name)
         ]
 
+    def emptied_global(self) -> Path:
+        """Where the global stores of this process are kept, without those of its last run: their topics are read from the beginning
+        at every start. Of the old rows, those that are gone from a topic would stay, and sums that a processor keeps would grow.
+        """
+        path = self._directory / GLOBAL_NAME
+        _delete(path)
+        return path
+
     def wipe_task(self, content_id: str, partition: int) -> None:
         """Delete a task's local state: it will be restored from its changelogs."""
-        shutil.rmtree(self.task_directory(content_id, partition), ignore_errors=True)
+        _delete(self.task_directory(content_id, partition))
 
     def set_task_aside(self, content_id: str, partition: int) -> None:
         """Like wipe_task, but what was there can still be read, until it is dropped: see `former_task`."""
-        self.drop_former_task(content_id, partition)
         path = self.task_directory(content_id, partition)
-        with suppress(FileNotFoundError):
-            path.rename(path.with_name(path.name + FORMER_SUFFIX))
+        former = path.with_name(path.name + FORMER_SUFFIX)
+        _delete(former)
+        try:
+            path.rename(former)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _not_deleted(path, error) from error
 
     def former_task(self, content_id: str, partition: int) -> Path | None:
         """Where the state of a task is that was set aside."""
@@ -147,7 +161,7 @@ class StateDirectory:
             if _task_of(entry) is not None and now_ms - _used_ms(entry) > max_age_ms
         ]
         for entry in outdated:
-            shutil.rmtree(entry, ignore_errors=True)
+            _delete(entry)
         return sorted(entry.name for entry in outdated)
 
     def wipe(self) -> None:
@@ -175,6 +189,23 @@ class StateDirectory:
             with suppress(OSError):  # what could not be written to it is tried once more on closing
                 self._lock.close()
             self._lock = None
+
+
+def _delete(directory: Path) -> None:
+    """Rows that cannot be deleted are an error: they would be taken for those that belong there."""
+    if not directory.exists():
+        return
+    try:
+        shutil.rmtree(directory)
+    except OSError as error:
+        raise _not_deleted(directory, error) from error
+
+
+def _not_deleted(directory: Path, error: OSError) -> StateStoreError:
+    return StateStoreError(
+        f"local state in {directory.parent.name}/{directory.name} cannot be deleted ({error.strerror or error})",
+        hint="make state.dir writable for the user that runs this process, or remove that directory",
+    )
 
 
 def _task_of(entry: Path) -> Path | None:

@@ -124,6 +124,11 @@ class GlobalTask:
             self._state.flush_caches()
             self._state.commit({}, {partition: offset - 1 for partition, offset in self._next_offsets.items()})
 
+    def discard(self) -> None:
+        """Forget what was applied since the last flush."""
+        if self._state is not None:
+            self._state.discard()
+
     def close(self) -> None:
         try:
             self._program.close()

@@ -7,7 +7,7 @@ update. A topic that cannot be read is an error: at once if it may not be, after
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import structlog
 
@@ -17,6 +17,7 @@ from streamfleet.ids import TopicPartition
 from streamfleet.kafka.patience import PatientClock
 from streamfleet.kafka.read_troubles import CountStall, ReadTroubles, count_nothing
 from streamfleet.ports import Admin, ClientTrouble, Consumer, ConsumerEvent, OffsetKind, OffsetOutOfRange
+from streamfleet.records import RawRecord
 from streamfleet.state.api import StateStore
 from streamfleet.state.committed_stores import CommittedStores
 from streamfleet.task.global_task import GlobalTask
@@ -46,6 +47,8 @@ class GlobalUpdater:
         self._consumer = consumer
         self._admin = admin
         self._partitions = partitions
+        self._batch: Sequence[RawRecord] = ()
+        """Read, and not applied yet."""
         self._gap: StreamsError | None = None
         """What was not read and will not be: told in every step, because the consumer tells it once."""
         self._troubles = ReadTroubles(KIND, clock.now_ms, timeout_ms=task_timeout_ms, count_stall=count_stall)
@@ -85,14 +88,27 @@ class GlobalUpdater:
         self._read(0)
 
     def _read(self, wait_ms: int) -> int:
-        records = self._consumer.poll_batch(wait_ms, BATCH_RECORDS)
-        for record in records:
-            self._task.update(record)
-        if records:
-            self._task.flush()
+        self._batch = self._batch or self._consumer.poll_batch(wait_ms, BATCH_RECORDS)
+        count = self._apply()
         for event in self._consumer.take_events():
             self._on_event(event)
-        return len(records)
+        return count
+
+    def _apply(self) -> int:
+        """All of the batch, or nothing: then the next step tries again, whoever makes it. A batch is read once, so what an error
+        keeps from being applied would be missing for good.
+        """
+        batch = self._batch
+        try:
+            for record in batch:
+                self._task.update(record)
+            if batch:
+                self._task.flush()
+        except BaseException:
+            self._task.discard()
+            raise
+        self._batch = ()
+        return len(batch)
 
     def _on_event(self, event: ConsumerEvent) -> None:
         if isinstance(event, OffsetOutOfRange):

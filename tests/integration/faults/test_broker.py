@@ -9,7 +9,7 @@ from tests.integration.streamfleet.kafka_streams.conftest import Bench
 
 import streamfleet as sf
 from streamfleet.kafka.client_errors import BrokerUnavailableError
-from streamfleet.kafka_streams import KafkaStreams
+from streamfleet.kafka_streams import KafkaStreams, wiring
 from streamfleet_devbroker import Cluster, ClusterSpec
 from streamfleet_devbroker.ports import free_ports
 
@@ -28,7 +28,8 @@ def own_app(tmp_path):
         yield CountingApp(Bench(cluster, tmp_path)), cluster
 
 
-def test_a_broker_that_is_away_at_the_start_is_waited_for_until_the_time_out(tmp_path, logged):
+def test_a_broker_that_is_away_at_the_start_is_waited_for_until_the_time_out(tmp_path, logged, monkeypatch):
+    monkeypatch.setattr(wiring, "LONGEST_ASKING_MS", 1000)  # of one question, while the app runs
     (port,) = free_ports(1)
     builder = sf.StreamsBuilder()
     builder.stream("in").group_by_key().count(store="counts")

@@ -76,6 +76,38 @@ def test_a_disk_that_takes_nothing_is_named_at_the_start(tmp_path, monkeypatch, 
         StateDirectory(tmp_path, "app").lock()
 
 
+def test_global_stores_begin_with_nothing_of_the_last_run(directory):
+    rows = directory.emptied_global() / "rows"
+    rows.parent.mkdir()
+    rows.touch()
+    assert directory.emptied_global() == rows.parent
+    assert not rows.exists()
+
+
+@pytest.mark.parametrize(
+    "delete",
+    [
+        lambda directory: directory.wipe_task("aa" * 8, 0),
+        lambda directory: directory.set_task_aside("aa" * 8, 0),
+        lambda directory: directory.drop_outdated(0, now_ms=10**13),
+    ],
+    ids=["wiped", "set aside", "outdated"],
+)
+def test_state_that_cannot_be_deleted_is_an_error_that_names_it(directory, monkeypatch, delete):
+    path = make_task(directory, "aa" * 8, 0, age_ms=1000, now_ms=10**12)
+
+    def refuse(*_, **__):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(shutil, "rmtree", refuse)
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(
+        StateStoreError, match=rf"^local state in app/{path.name} cannot be deleted \(Permission denied"
+    ):
+        delete(directory)
+    assert path.exists()
+
+
 def test_state_that_is_set_aside_can_be_read_until_it_is_dropped(directory):
     path = make_task(directory, "aa", 0, age_ms=0, now_ms=10_000_000)
     (path / "rows").write_text("old")
