@@ -251,7 +251,7 @@ class StreamThread(Generic[ReportT, PlanT]):
         self.tasks.restore()
         if self.phase is ThreadPhase.ASSIGNED and self.tasks.all_running:
             self._transition_to(ThreadPhase.RUNNING)
-        if self.is_paused:
+        if self.is_paused or self._is_full():
             self._rest()
         else:
             self._work()
@@ -271,8 +271,14 @@ class StreamThread(Generic[ReportT, PlanT]):
             if self.tasks.tasks.get(task.task_id) is task:
                 raise error
 
+    def _is_full(self) -> bool:
+        """Between agreeing to a rebalance and its plan nothing can be committed, and what is not is held in memory; a slow member
+        may delay the plan for minutes.
+        """
+        return not self._membership.can_commit() and self._has_too_much_uncommitted()
+
     def _rest(self) -> None:
-        """Paused: fetch nothing more, process nothing. Waiting is left to the consumer, which has nothing to give."""
+        """Fetch nothing more, process nothing. Waiting is left to the consumer, which has nothing to give."""
         self._consumer.pause(self._consumer.assignment())
         self._is_resting = True
         with self.gate.open():

@@ -266,13 +266,13 @@ def opens(monkeypatch):
 
 @pytest.fixture
 def thread_of(tmp_path):
-    """make(guarantee, refused) makes a StreamThread alone in its group: see single_thread.py."""
+    """make(guarantee, refused, **settings) makes a StreamThread alone in its group: see single_thread.py."""
     from tests.unit.streamfleet.thread.single_thread import make_thread  # it needs what is above
 
     made = []
 
-    def make(guarantee="at_least_once", refused=None):
-        made.append(make_thread(tmp_path / f"{len(made)}", guarantee, refused))
+    def make(guarantee="at_least_once", refused=None, **settings):
+        made.append(make_thread(tmp_path / f"{len(made)}", guarantee, refused, **settings))
         return made[-1]
 
     yield make

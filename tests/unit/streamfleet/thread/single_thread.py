@@ -106,12 +106,12 @@ class Broker:
         pass
 
 
-def make_thread(directory, guarantee, refused=None):
+def make_thread(directory, guarantee, refused=None, **settings):
     """The thread, its cluster and its broker."""
     cluster = Cluster()
     state = StateDirectory(directory, "app")
     state.path.mkdir(parents=True)
-    member = Member(cluster, state, topology=counting())
+    member = Member(cluster, state, topology=counting(), **settings)
     broker = Broker(cluster, refused=refused)
     if guarantee == "at_least_once":
         commit = AtLeastOnceCommit(broker, broker, broker, NoFailpoints())

@@ -1,4 +1,8 @@
-"""When an input partition is paused: only where its task waits for another input, and late, because a pause costs a fetch."""
+"""When an input partition is paused: only where its task waits for another input, and late, because a pause costs a fetch. And when
+nothing more is processed: what cannot be committed is held in memory.
+"""
+
+from tests.unit.streamfleet.thread.single_thread import run
 
 from streamfleet.ids import TaskId, TopicPartition
 from streamfleet.thread.task_manager import PAUSE_FACTOR
@@ -37,3 +41,23 @@ def test_a_task_that_waits_is_paused_at_ten_times_the_limit_and_resumed_at_one(m
         assert task.process()
     own.tasks.resume_drained(LIMIT)
     assert own.consumer.paused == set()
+
+
+def test_a_thread_that_cannot_commit_holds_no_more_than_may_be_uncommitted_and_goes_on_with_the_plan(thread_of):
+    """A rebalance waits for its slowest member."""
+    thread, cluster, _ = thread_of(statestore_uncommitted_max_bytes=2000, statestore_cache_max_bytes=0)
+    thread.start()
+    run(thread)
+    plan_is_there = False
+    thread._membership.can_commit = lambda: plan_is_there
+    held = []
+    for number in range(40):
+        cluster.write("in", 0, b"%020d" % number, b"x" * 20)
+        run(thread, steps=1)
+        held.append(thread.tasks.running[0].uncommitted_bytes)
+    assert 2000 < held[-1] < 2300 and held[-1] == held[-10]
+    assert cluster.committed_offsets.get(INPUT, 0) == 0
+    plan_is_there = True
+    run(thread)
+    assert cluster.committed_offsets[INPUT] == 40
+    assert cluster.end(TopicPartition("words", 0)) == 40
