@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamfleet.dsl.foreign_key_join import TableJoined, join_by_foreign_key
-from streamfleet.dsl.functions import checked_function, joiner_with_key, with_key
+from streamfleet.dsl.functions import OfValue, checked_function, joiner_with_key, with_key
 from streamfleet.dsl.graph import GraphNode, ProcessorGraphNode, SuppressGraphNode
 from streamfleet.dsl.grouped_table import KGroupedTable
 from streamfleet.dsl.join_nodes import TableJoinGraphNode
@@ -21,7 +22,6 @@ from streamfleet.dsl.scope import BuilderScope, StreamLike
 from streamfleet.dsl.suppressed import Suppressed
 from streamfleet.errors import OptionError, TopologyError
 from streamfleet.processor.api import ValueTransformer
-from streamfleet.records import Change
 from streamfleet.serdes.api import Serde
 from streamfleet.state.change_buffer import ChangeBufferBuilder
 from streamfleet.topology.nodes import StreamPartitioner
@@ -121,7 +121,7 @@ class KTable(StreamLike[K, V]):
         from streamfleet.dsl.kstream import KStream  # streams know tables, not the other way round, but for this step
 
         node_name = self._scope.names.node(name, "KTABLE-TOSTREAM-")
-        node = ProcessorGraphNode(node_name, MapValuesOperator(_new_value))
+        node = ProcessorGraphNode(node_name, MapValuesOperator(OfValue(attrgetter("new"))))
         self._scope.graph.add(self._node, node)
         serdes = self._key_serde, self._value_serde
         stream: KStream[Any, V] = KStream(self._scope, node, node_name, self._sources, *serdes, needs_repartition=False)
@@ -402,7 +402,3 @@ def _no_options_of_foreign_keys(operator: str, *options: object) -> None:
 def _mapper(operator: str, mapper: Any, *, takes_key: bool) -> Callable[[Any, Any], Any]:
     arguments = ("key", "value") if takes_key else ("value",)
     return with_key(checked_function(operator, mapper, "mapper", arguments), takes_key=takes_key)
-
-
-def _new_value(_key: Any, change: Change[Any]) -> Any:
-    return change.new

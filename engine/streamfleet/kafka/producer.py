@@ -23,7 +23,7 @@ from confluent_kafka import KafkaError
 
 from streamfleet.kafka.client_errors import BrokerUnavailableError, ProducerLostError
 from streamfleet.kafka.client_failures import client_error
-from streamfleet.kafka.patience import MonotonicClock, PatientClock
+from streamfleet.kafka.patience import NS_PER_MS, elapsed_ns
 from streamfleet.kafka.producer_client import IfNotDelivered, ProducerClient, delivery_error
 from streamfleet.kafka.tenure import FOR_EVER_MS, Tenure
 from streamfleet.ports import DeliveryFailure
@@ -56,18 +56,18 @@ class PlainProducer:
         *,
         tenure: Tenure | None = None,
         reserve_ms: int = 0,
-        clock: PatientClock | None = None,
+        now_ns: Callable[[], int] = elapsed_ns,
     ) -> None:
         self._make_client = partial(ProducerClient, settings, self._translate, message_limits or {}, on_moved=on_moved)
         self._client = self._make_client()
         self._is_lost = False
-        self._now_ms = (clock or MonotonicClock()).now_ms
+        self._now_ns = now_ns
         self._tenure = tenure or Tenure(FOR_EVER_MS)
         self._reserve_ms = reserve_ms
         self._failed: list[tuple[ProducerRecord, KafkaError]] = []
 
     def send(self, record: ProducerRecord) -> None:
-        if self._now_ms() >= self._tenure.until_ms - self._reserve_ms:
+        if self._now_ns() >= (self._tenure.until_ms - self._reserve_ms) * NS_PER_MS:
             raise _held_back(record.topic)
         self._client.produce(record, IfNotDelivered(record, self._failed))
 

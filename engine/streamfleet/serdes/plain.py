@@ -30,8 +30,8 @@ class StringSerde:
         if value is None:
             return None
         try:
-            return value.encode()
-        except AttributeError as error:
+            return str.encode(value)
+        except TypeError as error:
             raise _wrong_type("string", "text", value) from error
 
     def deserialize(self, topic: str, data: builtins.bytes | None) -> str | None:

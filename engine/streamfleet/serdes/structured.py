@@ -28,7 +28,8 @@ class StructuredSerde(Generic[T]):
         self.immutable = _is_immutable(type)
         self._class = type if isinstance(type, builtins.type) and type not in _UNCHECKED else None
         self._encode = encode
-        self._decode = decode
+        self.decode = decode
+        """As `deserialize`, for data that is there; its errors are msgspec's."""
 
     def __repr__(self) -> str:
         return f"{self.name}({'' if self.type is Any else getattr(self.type, '__name__', self.type)})"
@@ -47,7 +48,7 @@ class StructuredSerde(Generic[T]):
         if data is None:
             return None
         try:
-            value: T = self._decode(data)
+            value: T = self.decode(data)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise ValueError(f"{self!r} cannot read {data[:64]!r}: {error}") from error
         return value

@@ -19,7 +19,7 @@ from streamfleet.state.raw_keys import (
     session_bounds,
     window_start,
 )
-from streamfleet.state.record_cache import CacheEntry, ObjectEntry
+from streamfleet.state.record_cache import CacheEntry
 from streamfleet.state.rows_api import KeyValueScans, Rows, SessionScans, WindowScans
 from streamfleet.state.store_home import StoreHome
 
@@ -42,6 +42,13 @@ class CachedRows:
         self._cache = home.record_cache.store_cache(self._flushed)
         self._listener: RawListener | None = None
         self._send_old_values = False
+        self._encode: Callable[[Any], bytes | None] | None = None
+        self._encoded_overhead = 0
+
+    def encode_objects_with(self, encode: Callable[[Any], bytes | None], overhead_bytes: int) -> None:
+        """Objects may be put from now on. They become bytes when they leave the cache, so many more than is said at the put."""
+        self._encode = encode
+        self._encoded_overhead = overhead_bytes
 
     def set_listener(self, listener: RawListener, *, send_old_values: bool) -> None:
         self._listener = listener
@@ -55,10 +62,11 @@ class CachedRows:
         """What is held of a key."""
         return self._cache.get(self._order(raw))
 
-    def put_object(self, raw: bytes, value: Any, value_bytes: int, encode: Callable[[Any], bytes | None]) -> None:
-        """`put` of a value that becomes bytes, so many of them, when it leaves the cache."""
-        ordered = self._order(raw)
-        self._cache.put_entry(ordered, ObjectEntry(ordered, value, value_bytes, self._context.record_context, encode))
+    def put_object(self, raw: bytes, value: Any, size_bytes: int) -> None:
+        """`put` of an object; see `encode_objects_with`."""
+        assert self._encode is not None
+        size_bytes += self._encoded_overhead
+        self._cache.put_object(self._order(raw), value, size_bytes, self._context.record_context, self._encode)
 
     def peek(self, raw: bytes) -> CacheEntry | None:
         """What is held back of a key, without counting as use."""
@@ -109,6 +117,7 @@ class CachedKeyValueRows(CachedRows):
     def __init__(self, below: Rows, scans: KeyValueScans, home: StoreHome) -> None:
         super().__init__(below, home)
         self._scans = scans
+        self.entry = self._cache.get  # type: ignore[method-assign, assignment]  # raw keys are in order; a call less per record
 
     def get(self, raw: bytes) -> bytes | None:
         entry = self._cache.get(raw)
@@ -132,23 +141,28 @@ class _SegmentedCache(CachedRows):
         self._interval_ms = interval_ms
         self._suffix = suffix
         self._latest = -1
+        self._ordered_last = (b"", b"")
 
     def put(self, raw: bytes, value: bytes | None) -> None:
         self._latest = max(self._latest, self._time(raw))
         super().put(raw, value)
 
-    def put_object(self, raw: bytes, value: Any, value_bytes: int, encode: Callable[[Any], bytes | None]) -> None:
+    def put_object(self, raw: bytes, value: Any, size_bytes: int) -> None:
         time = self._time(raw)
         if time > self._latest:  # noqa: PLR1730  (once per record: a call costs more)
             self._latest = time
-        super().put_object(raw, value, value_bytes, encode)
+        super().put_object(raw, value, size_bytes)
 
     def _time(self, raw: bytes) -> int:
         at = len(raw) - self._suffix
         return int.from_bytes(raw[at : at + 8], "big")
 
     def _order(self, raw: bytes) -> bytes:
-        return pack_time(self._time(raw) // self._interval_ms) + raw
+        known, ordered = self._ordered_last
+        if raw is not known:  # a put is mostly of the key that was read before
+            ordered = pack_time(self._time(raw) // self._interval_ms) + raw
+            self._ordered_last = raw, ordered
+        return ordered
 
     def _raw(self, ordered: bytes) -> bytes:
         return ordered[_SEGMENT_SIZE:]

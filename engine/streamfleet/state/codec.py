@@ -8,6 +8,7 @@ from typing import Any
 from streamfleet.errors import SerializationError, StateStoreError, TaskInterruptedError
 from streamfleet.records import ValueAndTimestamp
 from streamfleet.serdes.api import Serde, required, resolved, resolved_value
+from streamfleet.serdes.direct import writer
 from streamfleet.state.api import StoreContext
 from streamfleet.state.logged_rows import TIMESTAMP_SIZE
 
@@ -28,7 +29,8 @@ class StoreCodec:
         self.topic = context.changelog_topic(name) or f"{context.application_id}-{name}-changelog"
         key_default, value_default = context.default_key_serde, context.default_value_serde
         self._key_serde = required(f"store {name}", "key", resolved(key_serde, key_default))
-        self._serialize_key = self._key_serde.serialize
+        self._keys = writer(self._key_serde, self.topic)
+        self._write_key = self._keys.call
         value_serde = resolved_value(value_serde, key_default, value_default)
         self._value_serde = required(f"store {name}", "value", value_serde)
         self.value_bytes: Callable[[Any], bytes | None] = (
@@ -42,11 +44,12 @@ class StoreCodec:
         if key is None:
             raise TypeError(f"store {self._name} was given None as a key; leave out records without key first")
         try:
-            data = self._serialize_key(self.topic, key)
+            data: bytes | None = self._write_key(key)
         except TaskInterruptedError:
             raise  # not about this key or value
         except Exception as error:
-            raise self._refusal("key", self._key_serde, error) from error
+            reason = self._keys.reason(key, error)
+            raise self._refusal("key", self._key_serde, reason) from reason
         if data is None:
             raise self._refusal("key", self._key_serde, ValueError("it became null"))
         return data

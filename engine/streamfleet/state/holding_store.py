@@ -10,7 +10,7 @@ can change in place, that come back from their bytes as they were, and of which 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from streamfleet.records import RawRecord, ValueAndTimestamp
@@ -27,6 +27,8 @@ class HoldingStore(OwnStore):
 
     _objects: ObjectCache | None = None
     _object_entries: CachedRows | None = None
+    _hold_object: Callable[[bytes, Any, int], None] | None = None
+    """The `put` of either: raw key, object, and the size of its value in bytes. None: this store holds no objects."""
     _seen: HoldingStore | None = None
 
     def open_in(self, home: StoreHome) -> None:
@@ -34,9 +36,11 @@ class HoldingStore(OwnStore):
         if not self._may_hold_objects() or not self._is_timestamped or self._codec.exact_size is None:
             return
         if self._cache is not None:
-            self._object_entries = self._cache
+            self._cache.encode_objects_with(self._codec.value_bytes, TIMESTAMP_SIZE)
+            self._object_entries, self._hold_object = self._cache, self._cache.put_object
         elif home.context.caches.objects.max_bytes > 0 and not self._logs_each_change(home):
             self._objects = ObjectCache(home.context.caches.objects)
+            self._hold_object = self._objects.put
 
     @abstractmethod
     def _may_hold_objects(self) -> bool:
@@ -80,18 +84,15 @@ class HoldingStore(OwnStore):
 
     def _hold(self, raw: bytes, value: Any) -> bool:
         """Keep the value as an object, if it is one of those; else it must be written as bytes."""
-        if type(value) is not ValueAndTimestamp:
+        return type(value) is ValueAndTimestamp and self._hold_row(raw, value.value, value.timestamp)
+
+    def _hold_row(self, raw: bytes, value: Any, timestamp: int) -> bool:
+        """`_hold`, for who has the parts of the row."""
+        hold = self._hold_object
+        if hold is None or value is None or (size := self._codec.exact_size(value)) is None:
             return False
-        objects = self._objects
-        if objects is not None:
-            if (size := self._codec.exact_size(value.value)) is not None:
-                objects.put(raw, value, size)
-                return True
-            objects.forget(raw)
-        elif self._object_entries is not None and (size := self._codec.exact_size(value.value)) is not None:
-            self._object_entries.put_object(raw, value, size + TIMESTAMP_SIZE, self._codec.value_bytes)
-            return True
-        return False
+        hold(raw, ValueAndTimestamp(value, timestamp), size)
+        return True
 
     def _forget(self, raw: bytes) -> None:
         if self._objects is not None:
@@ -126,5 +127,5 @@ class HoldingStore(OwnStore):
         if self._objects is not None:
             self._objects.close()
             self._objects = None
-        self._object_entries = None
+        self._object_entries = self._hold_object = None
         super().close()

@@ -47,19 +47,20 @@ class OwnKeyValueStore(HoldingStore, KeyValueStore[K, V]):
 
     def put_row(self, raw: bytes, value: Any, timestamp: int) -> bool:
         """`put` of a timestamped store; a value of None deletes. True: it is the newest of its key."""
-        objects = self._objects
-        if objects is not None and value is not None:
-            size = self._codec.exact_size(value)
-            if size is not None:
-                objects.put(raw, ValueAndTimestamp(value, timestamp), size)
-                return True
-        self._put(raw, None if value is None else ValueAndTimestamp(value, timestamp))
+        hold = self._hold_object  # as _hold_row does it: a call less per record
+        if hold is not None and value is not None and (size := self._codec.exact_size(value)) is not None:
+            hold(raw, ValueAndTimestamp(value, timestamp), size)
+        else:
+            self._write(raw, None if value is None else ValueAndTimestamp(value, timestamp))
         return True
 
     def _put(self, raw: bytes, value: Any) -> None:
         if not self._hold(raw, value):
-            self._forget(raw)
-            self._top.put(raw, self._codec.value_bytes(value))
+            self._write(raw, value)
+
+    def _write(self, raw: bytes, value: Any) -> None:
+        self._forget(raw)
+        self._top.put(raw, self._codec.value_bytes(value))
 
     def put_if_absent(self, key: K, value: V | None) -> V | None:
         raw = self._codec.key_bytes(key)

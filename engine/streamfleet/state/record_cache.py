@@ -22,12 +22,16 @@ _ENTRY_BYTES = 24 + 1 + 8 + 8 + 4
 class CacheEntry:
     """A value (None: deleted) with the record context of its last update."""
 
-    __slots__ = ("context", "size_bytes", "value")
+    __slots__ = ("context", "size_bytes", "updated", "value")
+
+    updated: int | None
+    """The number of its last update, as long as it is dirty."""
 
     def __init__(self, key: bytes, value: bytes | None, context: RecordContext | None) -> None:
+        self.updated = None
         self.value = value
         self.context = context
-        self.size_bytes = _ENTRY_BYTES + len(key) + (0 if value is None else len(value)) + _context_bytes(context)
+        self.size_bytes = _entry_bytes(key, 0 if value is None else len(value), context)
 
     @property
     def is_deletion(self) -> bool:
@@ -49,10 +53,11 @@ class ObjectEntry(CacheEntry):
         context: RecordContext | None,
         encode: Callable[[Any], bytes | None],
     ) -> None:
+        self.updated = None
         self.held = held
         self._encode = encode
         self.context = context
-        self.size_bytes = _ENTRY_BYTES + len(key) + value_bytes + _context_bytes(context)
+        self.size_bytes = _entry_bytes(key, value_bytes, context)
 
     @property
     def value(self) -> bytes | None:  # type: ignore[override]
@@ -90,12 +95,20 @@ class StoreCache:
         self._flushed = flushed
         self._entries: OrderedDict[bytes, CacheEntry] = OrderedDict()
         self._dirty: dict[bytes, None] = {}
+        self._updates = 0
         self._sorted: SortedList[bytes] | None = None
+        self._forget_used()
+
+    def _forget_used(self) -> None:
+        self._used_key: bytes | None = None
+        """The last key that was used: mostly, a put is of the key that was read before."""
+        self._used_entry: CacheEntry | None = None
 
     def get(self, key: bytes) -> CacheEntry | None:
         entry = self._entries.get(key)
         if entry is not None:
             self._entries.move_to_end(key)
+            self._used_key, self._used_entry = key, entry
         return entry
 
     def peek(self, key: bytes) -> CacheEntry | None:
@@ -108,12 +121,31 @@ class StoreCache:
     def put_entry(self, key: bytes, entry: CacheEntry) -> None:
         """An update: it will be flushed after all that were made before it."""
         self._set(key, entry)
-        dirty, cache = self._dirty, self._cache
-        if key in dirty:
-            del dirty[key]
-        dirty[key] = None
-        if cache.size_bytes > cache.max_bytes:
-            cache.make_room(self)
+        self._updates = entry.updated = self._updates + 1
+        self._dirty[key] = None
+        self._cache.make_room(self)
+
+    def put_object(
+        self,
+        key: bytes,
+        held: Any,
+        value_bytes: int,
+        context: RecordContext | None,
+        encode: Callable[[Any], bytes | None],
+    ) -> None:
+        """`put_entry` of an ObjectEntry. One that is dirty already is changed where it stands: before the flush nobody
+        else has it, and the flush begins by making it clean.
+        """
+        entry = self._used_entry if key is self._used_key else self.get(key)
+        if type(entry) is not ObjectEntry or entry.updated is None:
+            self.put_entry(key, ObjectEntry(key, held, value_bytes, context, encode))
+            return
+        entry.held, entry.context = held, context
+        self._updates = entry.updated = self._updates + 1
+        before, entry.size_bytes = entry.size_bytes, _entry_bytes(key, value_bytes, context)
+        if entry.size_bytes != before:
+            self._cache.size_bytes += entry.size_bytes - before
+            self._cache.make_room(self)
 
     def put_clean(self, key: bytes, value: bytes) -> None:
         """What was read from the store, for the next read."""
@@ -137,6 +169,7 @@ class StoreCache:
         if not self._entries:
             return False
         key, entry = self._entries.popitem(last=False)
+        self._forget_used()
         self._cache.size_bytes -= entry.size_bytes
         if self._sorted is not None:
             self._sorted.remove(key)
@@ -149,6 +182,7 @@ class StoreCache:
         """Forget everything, dirty or not."""
         self._cache.size_bytes -= sum(entry.size_bytes for entry in self._entries.values())
         self._entries.clear()
+        self._forget_used()
         self._dirty.clear()
         self._sorted = None
 
@@ -156,6 +190,7 @@ class StoreCache:
         entries = self._entries
         old = entries.get(key)
         entries[key] = entry
+        self._used_key, self._used_entry = key, entry
         if old is not None:
             entries.move_to_end(key)
             self._cache.size_bytes += entry.size_bytes - old.size_bytes
@@ -165,14 +200,17 @@ class StoreCache:
             self._sorted.add(key)
 
     def _flush(self, evicted: tuple[bytes, CacheEntry] | None) -> None:
-        updates = [] if evicted is None else [evicted]
-        updates += [(key, self._entries[key]) for key in self._dirty]
-        if not updates:
-            return
-        deleted = [key for key in self._dirty if self._entries[key].is_deletion]
-        # Cleared before the hand-over: what is forwarded may come back to this store and make entries dirty again.
+        updates = [(key, self._entries[key]) for key in self._dirty]
+        updates.sort(key=_update_of)
+        deleted = [key for key, entry in updates if entry.is_deletion]
+        if evicted is not None:
+            updates.insert(0, evicted)
+        # Clean before the hand-over: what is forwarded may come back to this store and make entries dirty again.
         self._dirty.clear()
-        self._flushed(updates)
+        for _, entry in updates:
+            entry.updated = None
+        if updates:
+            self._flushed(updates)
         for _, entry in updates:
             entry.context = (
                 None  # it was for the flush; the input record's bytes in it must not stay as long as the result
@@ -185,15 +223,24 @@ class StoreCache:
             if entry is None or not entry.is_deletion or key in self._dirty:
                 continue
             del self._entries[key]
+            self._forget_used()
             self._cache.size_bytes -= entry.size_bytes
             if self._sorted is not None:
                 self._sorted.remove(key)
 
 
-def _context_bytes(context: RecordContext | None) -> int:
-    if context is None:
-        return 0
-    return len(context.topic) + (_headers_bytes(context.headers) if context.headers else 0)
+def _update_of(item: tuple[bytes, CacheEntry]) -> int:
+    assert item[1].updated is not None
+    return item[1].updated
+
+
+def _entry_bytes(key: bytes, value_bytes: int, context: RecordContext | None) -> int:
+    size = _ENTRY_BYTES + len(key) + value_bytes
+    if context is not None:
+        size += len(context.topic)
+        if context.headers:
+            size += _headers_bytes(context.headers)
+    return size
 
 
 def _headers_bytes(headers: Headers) -> int:

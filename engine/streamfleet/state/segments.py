@@ -90,6 +90,14 @@ class Segments(Generic[BufferT]):
             insort(ids, segment)
         return _SEGMENT.pack(segment)
 
+    def admits(self, time: int) -> bool:
+        """Let time go on as `prefix_for_put` does; whether a row of that time would be kept."""
+        ids = self._ids
+        # Most rows are of the latest segment, and of a time that was seen before.
+        if ids and time <= self._facts.observed_time and time // self._interval_ms == ids[-1]:
+            return True
+        return self.prefix_for_put(time, counted=False) is not None
+
     def is_live(self, time: int) -> bool:
         return time // self._interval_ms >= self._first_live
 

@@ -32,16 +32,13 @@ class KeyFirstWindowRows(WindowRows):
 
     def __init__(self, segments: Segments[DirtyBuffer], *, retain_duplicates: bool) -> None:
         self._segments = segments
+        self.admits = segments.admits
         self.buffer = segments.buffer
         self._retain_duplicates = retain_duplicates
         self._recent: RecentRows | None = None
 
     def remember(self, recent: RecentRows) -> None:
         self._recent = recent
-
-    def admits(self, start: int) -> bool:
-        """Let time go on to `start`, as a put does; whether a row of that time would be kept."""
-        return self._segments.prefix_for_put(start, counted=False) is not None
 
     def is_live(self, start: int) -> bool:
         return self._segments.is_live(start)

@@ -86,12 +86,12 @@ class OwnWindowStore(HoldingStore, WindowStore[K, V]):
         return raw
 
     def get_row(self, raw: bytes, window_start: int) -> Any:
-        if self._hides(window_start):
-            return None
-        return self.get_at(raw)
+        return None if self._hides(window_start) else self.get_at(raw)
 
     def put_row(self, raw: bytes, window_start: int, value: Any, timestamp: int) -> None:
         """`put` of a timestamped store without duplicates; a value of None deletes."""
+        if (self._objects is None or self._bottom.admits(window_start)) and self._hold_row(raw, value, timestamp):
+            return
         self._put(raw, window_start, None if value is None else ValueAndTimestamp(value, timestamp))
 
     def _put(self, raw: bytes, window_start: int, value: Any) -> None:
@@ -102,8 +102,10 @@ class OwnWindowStore(HoldingStore, WindowStore[K, V]):
 
     def _hides(self, window_start: int) -> bool:
         """Whether a row may be held as an object that would be too old to be read."""
-        objects = self._objects if self._seen is None else self._seen._objects  # noqa: SLF001  (as of the store it is a view of)
-        return objects is not None and window_start < self._bottom.oldest_readable_ms
+        if self._objects is not None:  # once per record: its rows are key first, and hide what they would as well
+            return bool(window_start <= self._facts.observed_time - self._window.retention)
+        seen = self._seen
+        return seen is not None and seen._objects is not None and window_start < self._bottom.oldest_readable_ms  # noqa: SLF001  (as of the store it is a view of)
 
     def _settle(self, raw: bytes, data: bytes | None) -> None:
         """What has become too old since it was put is logged, as it was then, and not counted as dropped."""

@@ -18,6 +18,7 @@ from streamfleet.ports import Producer
 from streamfleet.processor.handlers import HandlerResponse, HandlerResult, ProductionHandler
 from streamfleet.records import Headers, ProducerRecord, Record
 from streamfleet.serdes.api import Serde, WrongTypeError
+from streamfleet.serdes.direct import writer
 from streamfleet.topology.nodes import StreamPartitioner
 
 log = structlog.get_logger(__name__)
@@ -62,20 +63,21 @@ class RecordCollector:
             self.send_raw(operator, ProducerRecord(topic, key, value, record.timestamp, record.headers, partition))
 
     def to_topic(self, operator: str, topic: str, key_serde: Serde[Any], value_serde: Serde[Any]) -> SendParts:
-        key_bytes, value_bytes = key_serde.serialize, value_serde.serialize
-        produce = self._producer.send
+        keys, values = writer(key_serde, topic), writer(value_serde, topic)
+        key_bytes, value_bytes, produce = keys.call, values.call, self._producer.send
 
         def send(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             part: Literal["key", "value"] = "key"
             try:
-                raw_key = None if key is None else key_bytes(topic, key)
+                raw_key = None if key is None else key_bytes(key)
                 part = "value"
-                raw_value = None if value is None else value_bytes(topic, value)
+                raw_value = None if value is None else value_bytes(value)
             except TaskInterruptedError:
                 raise  # as in send()
             except Exception as error:
                 record: Record[Any, Any] = Record(key, value, timestamp, headers)
-                self._handle_serialization_error(operator, topic, record, part, error)
+                reason = keys.reason(key, error) if part == "key" else values.reason(value, error)
+                self._handle_serialization_error(operator, topic, record, part, reason)
                 return
             sent = ProducerRecord(topic, raw_key, raw_value, timestamp, headers)
             try:

@@ -19,6 +19,7 @@ from streamfleet.processor.handlers import (
     HandlerResult,
 )
 from streamfleet.records import RawRecord
+from streamfleet.serdes.direct import DirectUse, reader
 from streamfleet.topology.nodes import SourceNode
 
 log = structlog.get_logger(__name__)
@@ -31,16 +32,22 @@ class RecordDeserializer:
         self._source = source
         self._environment = environment
         self._handler = handler
-        self.key = serde_of(source, "key", environment).deserialize
-        self.value = serde_of(source, "value", environment).deserialize
+        self._key_serde, self._value_serde = (
+            serde_of(source, "key", environment),
+            serde_of(source, "value", environment),
+        )
+
+    def readers(self, topic: str) -> tuple[DirectUse, DirectUse]:
+        """Of keys and of values, for who reads many records of one topic."""
+        return reader(self._key_serde, topic), reader(self._value_serde, topic)
 
     def deserialize(self, raw: RawRecord) -> tuple[Any, Any] | None:
         """Key and value; None if the record cannot be read and is to be left out; then it has been counted."""
         part = "key"
         try:
-            key = None if raw.key is None else self.key(raw.topic, raw.key)
+            key = None if raw.key is None else self._key_serde.deserialize(raw.topic, raw.key)
             part = "value"
-            value = None if raw.value is None else self.value(raw.topic, raw.value)
+            value = None if raw.value is None else self._value_serde.deserialize(raw.topic, raw.value)
         except TaskInterruptedError:
             raise  # what the serde asks is away: the record may be fine
         except Exception as error:

@@ -16,6 +16,7 @@ from streamfleet.errors import StreamsError, TaskInterruptedError, TimestampErro
 from streamfleet.ids import TopicPartition
 from streamfleet.processor.timestamps import FailOnInvalidTimestamp, TimestampExtractor
 from streamfleet.records import NO_TIMESTAMP, ConsumedRecord, RawRecord, RecordContext
+from streamfleet.serdes.direct import DirectUse
 from streamfleet.task.record_deserializer import RecordDeserializer
 
 
@@ -36,6 +37,7 @@ class RecordQueue:
         self.taken_offset = -1
         """Of the last record that was taken."""
         self._deserializer = deserializer
+        self._keys, self._values = deserializer.readers(partition.topic)
         self._extractor = extractor
         # The default takes the broker's time, if there is one: then nobody has to be asked.
         self._takes_given_time = type(extractor) is FailOnInvalidTimestamp
@@ -91,8 +93,8 @@ class RecordQueue:
 
         One loop without calls of its own, because it runs once per record.
         """
-        waiting, deserializer, raw = self._waiting, self._deserializer, None
-        key_of, value_of, takes_given_time = deserializer.key, deserializer.value, self._takes_given_time
+        waiting, raw = self._waiting, None
+        key_of, value_of, takes_given_time = self._keys.call, self._values.call, self._takes_given_time
         head, self._head = self._head, None
         while True:
             if head is not None:
@@ -108,15 +110,15 @@ class RecordQueue:
                 self._passed_over = raw
                 return
             raw = waiting.popleft()
-            part = "key"
+            reader = self._keys
             try:  # as deserializer.deserialize(raw) does it
-                key = None if raw.key is None else key_of(raw.topic, raw.key)
-                part = "value"
-                value = None if raw.value is None else value_of(raw.topic, raw.value)
+                key = None if raw.key is None else key_of(raw.key)
+                reader = self._values
+                value = None if raw.value is None else value_of(raw.value)
             except TaskInterruptedError:
                 raise
             except Exception as error:
-                deserializer.leave_out(raw, part, error)
+                self._leave_out(raw, reader, error)
                 continue
             context: RecordContext = raw
             if raw.timestamp < 0 or not takes_given_time:
@@ -127,6 +129,11 @@ class RecordQueue:
                 if timestamp != raw.timestamp:
                     context = raw.derive(timestamp, raw.headers)
             head = (context, key, value)
+
+    def _leave_out(self, raw: RawRecord, reader: DirectUse, error: Exception) -> None:
+        part, data = ("key", raw.key) if reader is self._keys else ("value", raw.value)
+        assert data is not None
+        self._deserializer.leave_out(raw, part, reader.reason(data, error))
 
     def _extract_timestamp(self, raw: RawRecord, key: Any, value: Any) -> int:
         record = ConsumedRecord(raw.topic, raw.partition, raw.offset, raw.timestamp, key, value, raw.headers)

@@ -51,7 +51,8 @@ class _StreamAggregate(AnyProcessor):
     def init(self, context: ProcessorContext[Any, Any]) -> None:
         self.context = context
         store = context.get_state_store(self._store_name)
-        self._rows = table_rows(store)
+        rows = table_rows(store)
+        self._locate, self._get_at, self._put_at = rows.locate, rows.get_at, rows.put_at
         forwarder = UpdateForwarder(context, store, send_old_values=self._send_old_values)
         self._forwards_at_once = internal(context).has_children and not forwarder.is_cached
 
@@ -60,9 +61,8 @@ class _StreamAggregate(AnyProcessor):
         if key is None or value is None:
             internal(self.context).drop("null key or value")
             return
-        rows = self._rows
-        place = rows.locate(key)
-        row = rows.get_at(place)
+        place = self._locate(key)
+        row = self._get_at(place)
         if row is None:
             old = self._initializer()
         else:
@@ -70,7 +70,7 @@ class _StreamAggregate(AnyProcessor):
             if row.timestamp > timestamp:  # noqa: PLR1730  (once per record: a call costs more)
                 timestamp = row.timestamp
         new = self._aggregator(key, value, old)
-        is_latest = rows.put_at(place, new, timestamp)
+        is_latest = self._put_at(place, new, timestamp)
         if is_latest is not None and self._forwards_at_once:
             change = Change(new, old if self._send_old_values else None, is_latest)
             self.context.forward(Record(key, change, timestamp, record.headers))

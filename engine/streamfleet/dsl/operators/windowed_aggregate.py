@@ -17,7 +17,7 @@ from streamfleet.dsl.operators.table_view import (
     window_rows,
 )
 from streamfleet.dsl.operators.window_close import CloseTimer
-from streamfleet.dsl.windows import EmitStrategy, Windows
+from streamfleet.dsl.windows import EmitStrategy, TimeWindows, Windows
 from streamfleet.errors import StreamsError
 from streamfleet.processor.api import ProcessorContext
 from streamfleet.records import NO_TIMESTAMP, Change, Record, TimeWindow, Windowed
@@ -175,25 +175,39 @@ class _TimeWindowedAggregate(WindowedAggregateProcessor):
 
     def init(self, context: ProcessorContext[Any, Any]) -> None:
         super().init(context)
+        self._windows_known: tuple[TimeWindow, ...] = ()
+        self._known_from = self._known_until = NO_TIMESTAMP
         # Such a store in memory forgets a window as soon as it sees the record that closes it: then it must be emitted before.
         self._emits_first = self._has_least_retention and not self._store.is_persistent
 
     def process(self, record: Record[Any, Any]) -> None:
-        if record.key is None:
+        key, timestamp = record.key, record.timestamp
+        if key is None:
             self._internal.drop("null key")
             return
-        close_time = self._observe(record.timestamp, self._windows.grace_ms)
+        close_time = self._observe(timestamp, self._windows.grace_ms)
         if self._emits_first:
             self._emit_closed(record, close_time)
         rows = self._rows
-        for window in self._windows.windows_for(record.timestamp):
+        for window in (
+            self._windows_known if self._known_from <= timestamp < self._known_until else self._windows_for(timestamp)
+        ):
+            start = window.start
             if window.end > close_time:
-                place = rows.locate(record.key, window.start)
-                self._update(record, window, rows.get_at(place, window.start), place)
+                place = rows.locate(key, start)
+                self._update(record, window, rows.get_at(place, start), place)
             else:
                 self._internal.drop("expired window")
-        if not self._emits_first:
+        if self._timer is not None and not self._emits_first:
             self._emit_closed(record, close_time)
+
+    def _windows_for(self, timestamp: int) -> tuple[TimeWindow, ...]:
+        """Most records are of the window that the record before was of: one window alone is known until its end."""
+        windows = tuple(self._windows.windows_for(timestamp))
+        if isinstance(self._windows, TimeWindows) and self._windows.advance_ms == self._windows.size_ms:
+            [window] = self._windows_known = windows
+            self._known_from, self._known_until = window.start, window.end
+        return windows
 
     def _closed_starts(self, timer: CloseTimer, close_time: int) -> tuple[int, int] | None:
         highest = close_time - self._windows.size_ms

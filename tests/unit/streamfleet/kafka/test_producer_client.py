@@ -19,6 +19,7 @@ from streamfleet.kafka.client_errors import (
     UnknownTransactionOutcomeError,
 )
 from streamfleet.kafka.client_failures import client_error
+from streamfleet.kafka.patience import NS_PER_MS
 from streamfleet.kafka.producer import PlainProducer
 from streamfleet.kafka.producer_client import FULL_QUEUE_TIMEOUT_MS, PARTITION_COUNT_AGE_MS, ProducerClient
 from streamfleet.kafka.tenure import Tenure
@@ -352,7 +353,7 @@ def tenure():
 
 @pytest.fixture
 def plain(librdkafka, clock, tenure):
-    return PlainProducer({}, clock=clock, tenure=tenure, reserve_ms=500)
+    return PlainProducer({}, now_ns=lambda: clock.now * NS_PER_MS, tenure=tenure, reserve_ms=500)
 
 
 def test_nothing_is_sent_when_others_may_run_the_tasks_by_now(plain, librdkafka, clock, tenure):

@@ -1,3 +1,6 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
 from streamfleet.records import RecordContext
 from streamfleet.state.record_cache import RecordCache
 from streamfleet.state.store_caches import StoreCaches
@@ -156,3 +159,59 @@ def test_a_smaller_share_of_the_memory_holds_from_the_next_update_on():
     store.put(b"99", b"value", None)
     assert len(flushed) > 15
     assert caches.record.size_bytes <= 200
+
+
+def test_an_object_that_is_updated_again_is_flushed_once_behind_what_was_updated_before():
+    _, cache, flushes = cache_of()
+    for key, held, timestamp in [(b"a", "1", 1), (b"b", "1", 2), (b"a", "22", 3)]:
+        cache.put_object(key, held, len(held), at(timestamp), str.encode)
+    cache.flush()
+    assert flushes == [[(b"b", b"1", 2), (b"a", b"22", 3)]]
+
+
+def test_an_object_that_is_updated_while_it_is_flushed_is_handed_over_as_it_was_and_then_again():
+    shared, flushes = RecordCache(10_000), []
+
+    def flushed(updates):
+        for key, entry in updates:
+            if not flushes:
+                cache.put_object(b"b", "new", 3, at(9), str.encode)
+            flushes.append((key, entry.value, entry.context.timestamp))
+
+    cache = shared.store_cache(flushed)
+    cache.put_object(b"a", "1", 1, at(1), str.encode)
+    cache.put_object(b"b", "1", 1, at(2), str.encode)
+    cache.flush()
+    cache.flush()
+    assert flushes == [(b"a", b"1", 1), (b"b", b"1", 2), (b"b", b"new", 9)]
+
+
+OBJECT_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["put", "object", "delete", "get", "flush"]), st.integers(0, 3), st.text("ab", max_size=9)
+    )
+)
+
+
+@given(OBJECT_STEPS, st.integers(1, 400))
+def test_objects_and_bytes_are_flushed_evicted_and_counted_alike(steps, max_bytes):
+    """One cache is given objects where the other is given their bytes."""
+    (one, objects, flushed), (other, plain, expected) = cache_of(max_bytes), cache_of(max_bytes)
+    for number, (step, key_number, text) in enumerate(steps):
+        key, context = b"%d" % key_number, at(number)
+        if step == "object":
+            objects.put_object(key, text, len(text), context, str.encode)
+            plain.put(key, text.encode(), context)
+            continue
+        for cache in (objects, plain):
+            if step == "put":
+                cache.put(key, text.encode(), context)
+            elif step == "delete":
+                cache.put(key, None, context)
+            elif step == "flush":
+                cache.flush()
+        if step == "get":
+            found, wanted = objects.get(key), plain.get(key)
+            assert (found and found.value) == (wanted and wanted.value)
+        assert one.size_bytes == other.size_bytes
+        assert flushed == expected
