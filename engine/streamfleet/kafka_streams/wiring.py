@@ -78,6 +78,10 @@ LEADER_ASKING_MS = 2_000
 """What the leader of the group may take to ask how long changelogs are: it sends no heartbeats meanwhile, and all wait. A
 StateUpdater that asks why a changelog gives nothing holds up restoring meanwhile, so it takes no longer either.
 """
+UPDATER_ASKING_MS = 10_000
+"""One question of a StateUpdater. A StreamThread that wants a task back waits until it is answered, and takes an updater that does
+not let go for one whose disk hangs; so it is less than LET_GO_SECONDS. It is asked again, until the task time-out.
+"""
 LONGEST_ASKING_MS = 60_000
 """One question to the cluster is asked no longer than this, nor longer than the task time-out."""
 
@@ -129,6 +133,8 @@ class Wiring:
             )
         self._check_internal_topics: Callable[[], None] | None = None
         self._quick_admin = self.admin.with_patience(BrokerPatience(timeout_ms=LEADER_ASKING_MS, outage=self._outage))
+        updaters = BrokerPatience(timeout_ms=min(asking_ms, UPDATER_ASKING_MS), outage=self._outage)
+        self._updater_admin = self.admin.with_patience(updaters)
         self._changelogs: frozenset[str] = frozenset()
         self._message_limits: dict[str, int] = {}
         self._sources: dict[str, TopicInfo] | None = None
@@ -262,7 +268,7 @@ class Wiring:
         updater_wake = threading.Event()
         updater = StateUpdater(
             self._consumer("restore", name),
-            self.admin,
+            self._updater_admin,
             self._failpoints,
             MonotonicClock(),
             task_timeout_ms=config.task_timeout_ms,
@@ -403,6 +409,7 @@ class Wiring:
 
     def close(self) -> None:
         self._quick_admin.close()
+        self._updater_admin.close()
         self.admin.close()
 
 
