@@ -31,12 +31,13 @@ class AtLeastOnceCommit:
 
     def open(self) -> None:
         """A plain producer has no identity to take over. What it still holds of work that was given up has to be in the topics
-        before somebody asks where their changelogs end.
+        before somebody asks where their changelogs end. What of it has failed, the work that is done again sends again.
         """
         if not self._has_leftovers:
             return
         if self._producer.is_usable:
             self._producer.flush(FLUSH_TIMEOUT_MS)
+            self._producer.take_failures()
         else:
             self._producer.renew()
         self._has_leftovers = False

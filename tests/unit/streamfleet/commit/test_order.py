@@ -8,6 +8,7 @@ from streamfleet.errors import StreamsError
 from streamfleet.failpoints import NoFailpoints
 from streamfleet.ids import TopicPartition
 from streamfleet.kafka.client_errors import (
+    BrokerUnavailableError,
     ProducerLostError,
     RecordRefusedError,
     TransactionAbortRequiredError,
@@ -201,6 +202,15 @@ def test_what_was_sent_for_work_that_was_given_up_is_in_the_topics_before_the_wo
     commit.open()
     commit.open()
     assert journal == ["send", "flush"]
+
+
+def test_what_failed_of_work_that_was_given_up_is_not_held_against_the_work_that_is_done_again(journal):
+    commit, task, clients = at_least_once(journal)
+    commit.abort()
+    clients.failures = [DeliveryFailure(OTHER, BrokerUnavailableError("too late", code="_MSG_TIMED_OUT"))]
+    commit.open()
+    commit.commit([task])
+    assert task.rows_offset == {CHANGELOG.topic: 41}
 
 
 def test_a_plain_producer_that_is_lost_is_renewed_before_the_work_begins_again(journal):
