@@ -216,8 +216,13 @@ class StreamTask:
     # records
 
     def add_records(self, partition: TopicPartition, records: Iterable[RawRecord]) -> int:
-        """Buffer records of an input partition; returns how many it has now (for back-pressure)."""
-        return self._group.add(partition, records)
+        """Buffer records of an input partition; returns how many it has now (for back-pressure). The first is read here, and may
+        have to be left out. After an error the task is torn: nobody gives it these records again.
+        """
+        self.is_torn = True
+        count = self._group.add(partition, records)
+        self.is_torn = False
+        return count
 
     def advance(self, partition: TopicPartition, position: int) -> None:
         """The partition was read up to there. What was passed over on the way is committed too, or its lag would never be 0."""

@@ -51,6 +51,21 @@ def test_whatever_record_finds_no_room_nothing_is_lost(thread_of, guarantee):
             assert counts == logged and all(counts[key] >= expected[key] for key in expected)
 
 
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+def test_a_dead_letter_that_finds_no_room_costs_neither_its_record_nor_those_behind_it(thread_of, guarantee):
+    """The first record of a batch is read when it is buffered, before anything is processed."""
+    letters = {"deserialization_handler": "continue", "dead_letter_topic": "letters"}
+    thread, cluster, _ = thread_of(guarantee, refused=1, **letters)
+    thread.start()
+    run(thread)
+    for key, value in ((b"a", b"\xff"), (b"b", b"x"), (b"c", b"x")):
+        cluster.write("in", 0, key, value)
+    run(thread, steps=10)
+    assert cluster.committed_offsets == {INPUT: 3}
+    assert [key for key, _ in cluster.topics[TopicPartition("letters", 0)]] == [b"a"]
+    assert [key for key, _ in cluster.topics[TopicPartition("words", 0)]] == [b"b", b"c"]
+
+
 @pytest.mark.parametrize("is_torn", [True, False])
 def test_only_a_step_that_has_torn_a_task_is_not_done_again(is_torn):
     done = []
