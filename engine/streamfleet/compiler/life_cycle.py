@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from streamfleet.compiler.node_context import NodeContext, ProcessorPhase
-from streamfleet.errors import StreamsError, TopologyError
+from streamfleet.errors import StreamsError, TaskInterruptedError, TopologyError
 
 
 class LivingProcessor(Protocol):
@@ -29,6 +29,8 @@ def init_all(processors: Iterable[LivingProcessor]) -> None:
         node.context.enter(ProcessorPhase.STARTING)
         try:
             node.init()
+        except TaskInterruptedError:
+            raise  # it is not about the operator, and may pass: a broker that is away, a full disk, damaged files
         except Exception as error:
             raise StreamsError(f"operator {node.name} failed to initialise: {error}") from error
         node.context.enter(ProcessorPhase.RUNNING)

@@ -164,7 +164,10 @@ class StreamTask:
         assert self._state is not None
         self._state.committed.position = self.position()  # before anybody can ask a running task
         self._transition_to(TaskPhase.RUNNING)
+        self.is_torn = True
         self._program.init()
+        self.is_torn = False
+        self._has_uncommitted_work |= self.uncommitted_bytes > 0  # what operators put into their stores to begin with
         self._context.record_context = None
 
     def suspend(self) -> None:

@@ -381,3 +381,28 @@ def test_a_record_that_the_broker_did_not_take_in_time_is_not_the_handlers_affai
     with pytest.raises(BrokerUnavailableError):
         task.handle_delivery_failure(ProducerRecord("out", b"k", b"v", 5), late)
     assert task.is_torn
+
+
+def put_first(step):
+    step.context.get_state_store("counts").put("first", "1")
+
+
+def test_what_an_operator_puts_at_its_init_is_committed_though_no_record_comes(task_of, producer):
+    """Sent but not committed, it would keep a transaction open until that times out."""
+    task = task_of(begin=put_first, changelog_deduplicate=False)
+    assert [record.topic for record in producer.sent] == ["app-counts-changelog"]
+    assert task.commit_needed
+    assert commit(task) == {}
+    assert not task.commit_needed
+
+
+def test_a_task_whose_operators_were_cut_off_at_their_init_is_torn(task_of, producer, monkeypatch):
+    def no_room(record):
+        raise BrokerUnavailableError("no room", code="_QUEUE_FULL")
+
+    task = task_of(begin=put_first, changelog_deduplicate=False, start=False)
+    monkeypatch.setattr(producer, "send", no_room)
+    task.initialize()
+    with pytest.raises(BrokerUnavailableError):
+        task.complete_restoration()
+    assert task.is_torn
