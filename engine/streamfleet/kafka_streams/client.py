@@ -304,7 +304,7 @@ class KafkaStreams:
         """Commit, close the tasks, leave the group. False if a thread did not stop in time: the state stays PENDING_SHUTDOWN, and
         `close` may be called again. `failure`, and the state ERROR, tell of one that could not be closed. Static members keep their
         place in the group, so that a restart finds its tasks; with `leave_group` they give it up, and others take the tasks over at
-        once.
+        once. Called by code that the app runs (a listener, a processor) it begins the end, and cannot wait for it.
         """
         if self._transition_to(ClientState.NOT_RUNNING, only_from={ClientState.CREATED}):
             return True

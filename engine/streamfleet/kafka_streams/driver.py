@@ -70,7 +70,9 @@ class ThreadDriver:
         self._stopping.set()
 
     def join(self, timeout_seconds: float) -> bool:
-        """Wait until it has stopped; false if it has not."""
+        """Wait until it has stopped; false if it has not. Code of the app that it runs, such as a listener, cannot wait for it."""
+        if threading.current_thread() in (self._stream, self._group, self._restore):
+            return False
         self._stream.join(timeout_seconds)
         self._group.join(JOIN_SECONDS)
         self._restore.join(JOIN_SECONDS)

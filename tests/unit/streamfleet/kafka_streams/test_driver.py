@@ -87,3 +87,22 @@ def test_an_error_is_told_as_it_is():
         raise ValueError("of the user's own")
 
     assert isinstance(failure_of(step=fail), ValueError)
+
+
+def test_code_of_the_app_that_closes_it_does_not_wait_for_its_own_thread():
+    made = []
+
+    def close():
+        made[0].stop()
+        waited.append(made[0].join(10))
+        stream.fail()
+
+    waited = []
+    membership, updater = Beside(rest), Beside(rest)
+    stream = Stream(close, membership, updater)
+    stream.stop = lambda: None
+    parts = ThreadParts(stream, membership, threading.Event(), updater, threading.Event())
+    made.append(ThreadDriver(parts, lambda: None, lambda error: AfterFailure(lambda: None)))
+    made[0].start()
+    assert made[0].join(10)
+    assert (waited, made[0].close_failure) == ([False], None)
