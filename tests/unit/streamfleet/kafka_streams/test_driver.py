@@ -37,6 +37,7 @@ class Beside:
 
 class Stream:
     name = "app-0"
+    leaves_for_good = False
 
     def __init__(self, step, membership, updater):
         self._step, self._membership, self._updater = step, membership, updater
@@ -49,6 +50,9 @@ class Stream:
         if self._updater.failure is not None:
             raise self._updater.failure
         self._step()
+
+    def stop(self):
+        self.fail()
 
     def fail(self):
         self.did.append("closed")
@@ -90,19 +94,16 @@ def test_an_error_is_told_as_it_is():
 
 
 def test_code_of_the_app_that_closes_it_does_not_wait_for_its_own_thread():
-    made = []
+    drivers, waited = [], []
 
     def close():
-        made[0].stop()
-        waited.append(made[0].join(10))
-        stream.fail()
+        drivers[0].stop()
+        waited.append(drivers[0].join(10))
 
-    waited = []
     membership, updater = Beside(rest), Beside(rest)
     stream = Stream(close, membership, updater)
-    stream.stop = lambda: None
     parts = ThreadParts(stream, membership, threading.Event(), updater, threading.Event())
-    made.append(ThreadDriver(parts, lambda: None, lambda error: AfterFailure(lambda: None)))
-    made[0].start()
-    assert made[0].join(10)
-    assert (waited, made[0].close_failure) == ([False], None)
+    drivers.append(ThreadDriver(parts, lambda: None, lambda error: AfterFailure(lambda: None)))
+    drivers[0].start()
+    assert drivers[0].join(10)
+    assert (waited, stream.did, drivers[0].close_failure) == ([False], ["closed"], None)
