@@ -457,6 +457,12 @@ class StreamThread(Generic[ReportT, PlanT]):
             if isinstance(event, Fatal) or (isinstance(event, Assigned) and self._asks_for_shutdown(event.plan)):
                 return
             self._membership.acknowledge(event, self._report(True))
+        log.error(
+            "other members could not be told to stop",
+            thread=self.name,
+            waited_ms=ANNOUNCE_TIMEOUT_MS,
+            hint="a member that does not answer holds the rebalance up; stop the others by hand",
+        )
 
     def fail(self) -> None:
         """Close without committing: something went wrong that a commit would make permanent."""

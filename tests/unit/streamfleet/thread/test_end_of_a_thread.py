@@ -3,13 +3,14 @@
 from types import SimpleNamespace
 
 import pytest
+import structlog
 from tests.unit.streamfleet.thread.single_thread import INPUT, run
 
 import streamfleet as sf
 from streamfleet.failpoints import NoFailpoints
 from streamfleet.kafka.group_events import Assigned, Lost, Rebalancing
 from streamfleet.testing import ManualClock
-from streamfleet.thread.stream_thread import GROUP_WAIT_MS, PLAN_TIMEOUT_MS, StreamThread
+from streamfleet.thread.stream_thread import ANNOUNCE_TIMEOUT_MS, GROUP_WAIT_MS, PLAN_TIMEOUT_MS, StreamThread
 from streamfleet.thread.thread_phases import ThreadPhase
 
 
@@ -83,6 +84,9 @@ class Rejoining:
     def acknowledge(self, event, report):
         self.acknowledged.append(event)
 
+    def enforce_rebalance(self, reason):
+        self.acknowledged.append(reason)
+
     def leave(self, *_, **__):
         self.acknowledged.append("left")
 
@@ -128,3 +132,28 @@ def test_a_plan_that_does_not_come_is_not_waited_for_for_ever(thread_of):
 def test_who_has_lost_its_tasks_meanwhile_waits_no_longer(thread_of):
     committed, took_ms, _ = stopped(thread_of, None, LOST)
     assert committed == {} and took_ms == GROUP_WAIT_MS
+
+
+# the end of the whole application
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_a_group_that_cannot_be_told_to_stop_is_said(thread_of, is_heard):
+    thread, _, _ = thread_of()
+    thread.start()
+    run(thread)
+    thread._membership, poll = Rejoining(REBALANCE, *([None, PLAN] if is_heard else [])), thread._consumer.poll_batch
+    thread._asks_for_shutdown = lambda plan: True
+    began_ms = thread._clock.monotonic_ms()
+
+    def poll_batch(timeout_ms, limit):
+        thread._clock.advance(timeout_ms)
+        return poll(timeout_ms, limit)
+
+    thread._consumer.poll_batch = poll_batch
+    with structlog.testing.capture_logs() as logged:
+        thread.announce_shutdown()
+    assert thread._membership.acknowledged == ["application shutdown requested", REBALANCE]
+    said = [line["event"] for line in logged if line["log_level"] == "error"]
+    assert said == ([] if is_heard else ["other members could not be told to stop"])
+    assert thread._clock.monotonic_ms() - began_ms == (GROUP_WAIT_MS if is_heard else ANNOUNCE_TIMEOUT_MS)
