@@ -45,7 +45,7 @@ class StoreCodec:
             raise TypeError(f"store {self._name} was given None as a key; leave out records without key first")
         try:
             data: bytes | None = self._write_key(key)
-        except TaskInterruptedError:
+        except (TaskInterruptedError, MemoryError):
             raise  # not about this key or value
         except Exception as error:
             reason = self._keys.reason(key, error)
@@ -61,7 +61,7 @@ class StoreCodec:
     def key_of(self, data: bytes) -> Any:
         try:
             return self._key_serde.deserialize(self.topic, data)
-        except TaskInterruptedError:
+        except (TaskInterruptedError, MemoryError):
             raise  # not about this key or value
         except Exception as error:
             raise self._unreadable("key", self._key_serde, error) from error
@@ -71,7 +71,7 @@ class StoreCodec:
             return None
         try:
             return self._value_serde.serialize(self.topic, value)
-        except TaskInterruptedError:
+        except (TaskInterruptedError, MemoryError):
             raise  # not about this key or value
         except Exception as error:
             raise self._refusal("value", self._value_serde, error) from error
@@ -79,7 +79,7 @@ class StoreCodec:
     def _plain_value(self, data: bytes) -> Any:
         try:
             return self._value_serde.deserialize(self.topic, data)
-        except TaskInterruptedError:
+        except (TaskInterruptedError, MemoryError):
             raise  # not about this key or value
         except Exception as error:
             raise self._unreadable("value", self._value_serde, error) from error

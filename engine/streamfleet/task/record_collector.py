@@ -54,8 +54,8 @@ class RecordCollector:
             key = None if record.key is None else key_serde.serialize(topic, record.key)
             part = "value"
             value = None if record.value is None else value_serde.serialize(topic, record.value)
-        except TaskInterruptedError:
-            raise  # what the serde asks is away: the record may be fine
+        except (TaskInterruptedError, MemoryError):
+            raise  # what the serde asks is away, or there is no memory: the record may be fine
         except Exception as error:
             self._handle_serialization_error(operator, topic, record, part, error)
             return
@@ -72,7 +72,7 @@ class RecordCollector:
                 raw_key = None if key is None else key_bytes(key)
                 part = "value"
                 raw_value = None if value is None else value_bytes(value)
-            except TaskInterruptedError:
+            except (TaskInterruptedError, MemoryError):
                 raise  # as in send()
             except Exception as error:
                 record: Record[Any, Any] = Record(key, value, timestamp, headers)
@@ -82,7 +82,7 @@ class RecordCollector:
             sent = ProducerRecord(topic, raw_key, raw_value, timestamp, headers)
             try:
                 produce(sent)
-            except TaskInterruptedError:
+            except (TaskInterruptedError, MemoryError):
                 raise
             except Exception as error:
                 self.handle_send_error(operator, sent, error)
@@ -93,8 +93,8 @@ class RecordCollector:
         """Send bytes; `operator` (or store) is who the production handler is told about."""
         try:
             self._producer.send(record)
-        except TaskInterruptedError:
-            raise  # the producer or the broker is at fault, not this record
+        except (TaskInterruptedError, MemoryError):
+            raise  # the producer, the broker or the memory is at fault, not this record
         except Exception as error:
             self.handle_send_error(operator, record, error)
 
@@ -102,7 +102,7 @@ class RecordCollector:
         for record in records:
             try:
                 self._producer.send(record)
-            except TaskInterruptedError:
+            except (TaskInterruptedError, MemoryError):
                 raise
             except Exception as error:
                 # No handler is asked: it has just been asked, and its answer was this record.

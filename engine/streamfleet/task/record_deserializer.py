@@ -48,8 +48,8 @@ class RecordDeserializer:
             key = None if raw.key is None else self._key_serde.deserialize(raw.topic, raw.key)
             part = "value"
             value = None if raw.value is None else self._value_serde.deserialize(raw.topic, raw.value)
-        except TaskInterruptedError:
-            raise  # what the serde asks is away: the record may be fine
+        except (TaskInterruptedError, MemoryError):
+            raise  # what the serde asks is away, or there is no memory: the record may be fine
         except Exception as error:
             self.leave_out(raw, part, error)
             return None

@@ -115,7 +115,7 @@ class RecordQueue:
                 key = None if raw.key is None else key_of(raw.key)
                 reader = self._values
                 value = None if raw.value is None else value_of(raw.value)
-            except TaskInterruptedError:
+            except (TaskInterruptedError, MemoryError):
                 raise
             except Exception as error:
                 self._leave_out(raw, reader, error)

@@ -406,3 +406,17 @@ def test_a_task_whose_operators_were_cut_off_at_their_init_is_torn(task_of, prod
     with pytest.raises(BrokerUnavailableError):
         task.complete_restoration()
     assert task.is_torn
+
+
+@pytest.mark.parametrize("method", ["deserialize", "serialize"])
+def test_a_process_without_memory_leaves_out_no_record_whatever_the_handlers_say(
+    task_of, text, raw, monkeypatch, method
+):
+    def no_memory(topic, value):
+        raise MemoryError
+
+    monkeypatch.setattr(text, method, no_memory)
+    task = task_of(deserialization_handler="continue", production_handler="continue", processing_handler="continue")
+    with pytest.raises(MemoryError):
+        task.add_records(IN, [raw("v", 5)])
+        task.process()
