@@ -133,14 +133,7 @@ class StateUpdater:
     def take_restored(self) -> list[RestorableTask]:
         """Tasks that are complete. Raises what has ended the updater."""
         if self._mailbox.failure is not None:
-            failure = self._mailbox.failure
-            raise (
-                failure
-                if isinstance(failure, StreamsError)
-                else StreamsError(
-                    f"the state updater failed: {failure!r}", hint="if it comes back, report it with the log"
-                )
-            ) from failure
+            raise _ending(self._mailbox.failure) from self._mailbox.failure
         return self._mailbox.take_restored()
 
     def take_failed(self) -> tuple[RestorableTask, StreamsError] | None:
@@ -385,6 +378,15 @@ class StateUpdater:
         others = [each for each in self._out_of_range if self._reader.owner(each.partition) is not update]
         self._out_of_range = deque(others)
         self._reader.end(update)
+
+
+def _ending(failure: Exception) -> StreamsError:
+    """For good: a broker that was away for too long would be outwaited once more, by a thread whose tasks nobody restores."""
+    if isinstance(failure, BrokerUnavailableError):
+        return StreamsError(f"restoring was given up: {failure.fact}", hint=failure.hint)
+    if isinstance(failure, StreamsError):
+        return failure
+    return StreamsError(f"the state updater failed: {failure!r}", hint="if it comes back, report it with the log")
 
 
 def _bytes_of(records: Sequence[RawRecord]) -> int:

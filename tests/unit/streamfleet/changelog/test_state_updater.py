@@ -329,6 +329,15 @@ def test_what_ends_the_updater_is_raised_where_its_tasks_are_wanted():
         updater.take_restored()
 
 
+def test_an_updater_that_has_given_a_broker_up_is_not_waited_for():
+    """A StreamThread outwaits a BrokerUnavailableError, and nobody restores its tasks any more."""
+    _, updater = restore(Log(last=50), Task(), steps=1)
+    updater.fail(BrokerUnavailableError("no answer", code="_TIMED_OUT", hint="check the brokers"))
+    with pytest.raises(StreamsError, match="restoring was given up: no answer; check the brokers") as caught:
+        updater.take_restored()
+    assert not isinstance(caught.value, BrokerUnavailableError)
+
+
 def test_a_failed_updater_holds_nothing_back():
     task = Task()
     _, updater = restore(Log(last=50), task, steps=1)
