@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
+import msgspec
+
 from streamfleet.durations import LONG_MAX
 from streamfleet.errors import StateStoreError
 from streamfleet.records import NO_TIMESTAMP, Change, Headers, RawRecord, RecordContext, ValueAndTimestamp
@@ -64,6 +66,13 @@ class ChangeBuffer(TaskStore):
         """As Kafka Streams measures it: what buffers are bounded by."""
         self.min_time = LONG_MAX
         """Of the update that leaves first."""
+        self._inputs: dict[bytes, tuple[bytes | None, bytes | None]] | None = None
+
+    def remember_inputs(self) -> None:
+        """Keep the bytes of the records that the updates came from as well, for dead letters. In memory only: there is no place for
+        them in the changelog's layout.
+        """
+        self._inputs = {}
 
     @property
     def is_open(self) -> bool:
@@ -97,6 +106,8 @@ class ChangeBuffer(TaskStore):
             (time,) = _TIME.unpack(there)
             before = self._held(raw, time)
             self._set(raw, time, Held(before.prior, old, new, context), before)
+        if self._inputs is not None:
+            self._inputs[raw] = context.key, context.value
         self._note(raw)
 
     def evict_while(self, is_too_much: Callable[[], bool], emit: Callable[[Eviction], None]) -> None:
@@ -109,7 +120,8 @@ class ChangeBuffer(TaskStore):
             (time,) = _TIME.unpack(row[0][1:9])
             held = decode_held(row[1])
             value_of = self._value_of
-            emit(Eviction(self._codec.key_of(raw), Change(value_of(held.new), value_of(held.old)), held.context))
+            change = Change(value_of(held.new), value_of(held.old))
+            emit(Eviction(self._codec.key_of(raw), change, self._with_input(raw, held.context)))
             self._remove(raw, time, held)
             self._note(raw)
 
@@ -145,6 +157,8 @@ class ChangeBuffer(TaskStore):
             self._changed.flush()
 
     def discard(self) -> None:
+        if self._inputs is not None:
+            self._inputs = {}
         self._recount()
 
     def close(self) -> None:
@@ -161,9 +175,17 @@ class ChangeBuffer(TaskStore):
     def _remove(self, raw: bytes, time: int, held: Held) -> None:
         self._rows.delete(_BY_TIME + _TIME.pack(time) + raw)
         self._rows.delete(_BY_KEY + raw)
+        if self._inputs is not None:
+            self._inputs.pop(raw, None)
         self.num_records -= 1
         self.size_bytes -= _size(raw, held)
         self.min_time = self._earliest()
+
+    def _with_input(self, raw: bytes, context: RecordContext) -> RecordContext:
+        if self._inputs is None or raw not in self._inputs:
+            return context
+        key, value = self._inputs[raw]
+        return msgspec.structs.replace(context, key=key, value=value)
 
     def _held(self, raw: bytes, time: int) -> Held:
         encoded = self._rows.get(_BY_TIME + _TIME.pack(time) + raw)

@@ -111,7 +111,7 @@ def describe(sub_topologies: Iterable[SubTopology]) -> TopologyDescription:
 def _describe_nodes(nodes: tuple[Node, ...]) -> tuple[NodeDescription, ...]:
     successors: dict[str, list[str]] = {node.name: [] for node in nodes}
     for node in nodes:
-        for parent in () if isinstance(node, SourceNode) else node.parents:
+        for parent in _parents(node):
             successors[parent].append(node.name)
     weights: dict[str, int] = {}
     for node in reversed(nodes):  # children come after their parents
@@ -126,9 +126,14 @@ def _describe_node(node: Node, successors: tuple[str, ...]) -> NodeDescription:
         return SourceDescription(node.name, node.topics, pattern, successors)
     if isinstance(node, SinkNode):
         if isinstance(node.topic, str):
-            return SinkDescription(node.name, node.topic, None, node.parents)
-        return SinkDescription(node.name, None, extractor_name(node.topic), node.parents)
-    return ProcessorDescription(node.name, node.stores, node.parents, successors)
+            return SinkDescription(node.name, node.topic, None, _parents(node))
+        return SinkDescription(node.name, None, extractor_name(node.topic), _parents(node))
+    return ProcessorDescription(node.name, node.stores, _parents(node), successors)
+
+
+def _parents(node: Node) -> tuple[str, ...]:
+    """Each once, also if it was named twice."""
+    return () if isinstance(node, SourceNode) else tuple(dict.fromkeys(node.parents))
 
 
 def extractor_name(extractor: object) -> str:

@@ -82,6 +82,8 @@ class _Suppress(AnyProcessor):
         self._stream_time = NO_TIMESTAMP
         self._inside = internal(context)
         self._buffer: ChangeBuffer = context.get_state_store(self._suppression.store)
+        if self._inside.config.dead_letter_topic is not None:
+            self._buffer.remember_inputs()
 
     def process(self, record: Record[Any, Change[Any]]) -> None:
         self._stream_time = max(self._stream_time, record.timestamp)

@@ -181,6 +181,10 @@ class _Building:
         buffer = bounded if n == 7 else sf.BufferConfig.unbounded()
         return _flat(counts.suppress(sf.Suppressed.until_window_closes(buffer)))
 
+    def _suppressed_sessions(self, stream, other, n, name):
+        sessions = self._grouped(stream).windowed_by(sf.SessionWindows(gap=5, grace=n)).count()
+        return _flat(sessions.suppress(sf.Suppressed.until_window_closes(sf.BufferConfig.unbounded(), name=name)))
+
     # joins of streams
 
     def _join_table(self, stream, other, n, name):
@@ -219,6 +223,9 @@ class _Building:
     def _outer_join_stream(self, stream, other, n, name):
         return self._of_streams(stream.outer_join, other, n)
 
+    def _join_itself(self, stream, other, n, name):
+        return self._of_streams(stream.join, stream, n)
+
     def _places(self):
         return self._once("places", lambda: self.builder.global_table(PLACES))
 
@@ -245,7 +252,21 @@ class _Building:
         windowed = self._cogrouped(stream, other, n).windowed_by(self._time_windows(n))
         return _flat(windowed.aggregate(self.f.initial(n), materialized=_stored(name)))
 
+    def _sliding_cogroup(self, stream, other, n, name):
+        windows = sf.SlidingWindows(difference=10, grace=5 * (n % 3))
+        windowed = self._cogrouped(stream, other, n).windowed_by(windows)
+        return _flat(windowed.aggregate(self.f.initial(n), materialized=_stored(name)))
+
+    def _session_cogroup(self, stream, other, n, name):
+        merger = lambda k, one, two: f"{one}{two}{self.f.noted('merged', n, k, one, two)}"[-6:]
+        windowed = self._cogrouped(stream, other, n).windowed_by(sf.SessionWindows(gap=5, grace=n))
+        return _flat(windowed.aggregate(self.f.initial(n), merger, materialized=_stored(name)))
+
     # tables
+
+    def _to_history(self, stream, other, n, name):
+        store = sf.Stores.versioned_key_value(name, history_retention=10 * n, key_serde=TEXT, value_serde=TEXT)
+        return stream.to_table(materialized=sf.Materialized(store))
 
     def _to_table(self, stream, other, n, name):
         return stream.to_table(materialized=_stored(name, n == 3))

@@ -304,6 +304,15 @@ def test_a_held_record_that_cannot_be_joined_is_left_out_once_and_those_after_it
     assert [r.value for r in results if r.topic == "o"] == [b"good!", b"end!", b"more!"]
 
 
+def test_the_dead_letter_of_an_update_that_was_held_back_has_the_bytes_of_its_own_record(config):
+    config = config.with_(processing_handler="continue", dead_letter_topic="dead")
+    records = [("L", b"k", b"1", 0), ("L", b"k", b"2", 1), ("L", b"x", b"3", 9), ("L", b"y", b"4", 99)]
+    results = run(suppressed(after=boom), records, config)
+    dead = [(r.key, r.value, r.timestamp, dict(r.headers)) for r in results if r.topic == "dead"]
+    found = [(*place, headers["__streams.errors.offset"]) for *place, headers in dead]
+    assert found == [(b"k", b"2", 1, b"1"), (b"x", b"3", 9, b"2")]
+
+
 # when the topology is written, built or planned
 
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 import streamfleet as sf
+from streamfleet.testing import TopologyTestDriver
 
 
 class Echo(sf.Processor):
@@ -27,6 +28,16 @@ def test_nodes_that_share_a_store_are_one_sub_topology(topology):
     topology.add_state_store(store(), "p", "q")
     (only,) = topology.sub_topologies()
     assert only.stores == ("st",)
+
+
+def test_a_parent_that_is_named_twice_hands_over_once_and_is_described_once(topology):
+    topology.add_processor("p", Echo, "src", "src").add_sink("out", "out", "p")
+    assert "Processor: p (stores: [])\n      --> out\n      <-- src\n" in str(topology.describe())
+    text = sf.serdes.string()
+    config = sf.StreamsConfig(application_id="app", default_key_serde=text, default_value_serde=text)
+    with TopologyTestDriver(topology, config) as driver:
+        driver.pipe_raw("in", b"k", b"v", 0)
+        assert [record.topic for record in driver.drain()] == ["out"]
 
 
 def test_sub_topologies_are_numbered_in_the_order_of_their_first_node():
