@@ -33,7 +33,14 @@ _OF_THE_PLATFORM: Mapping[str, str] = {
     "processing.guarantee": "write spec.run.guarantee",
     "state.dir": "it is the slot's",
     "state.snapshot.dir": "it is the slot's",
+    "store.epochs": "bootstraps count them",
 }
+_OF_THE_ENGINE: Mapping[str, str] = {
+    "group.id": "it is the application id",
+    "isolation.level": "it follows from the guarantee",
+    "transactional.id": "it follows from the application id",
+}
+"""Nobody may set them: nothing near them was meant."""
 _READS_OR_CALLS = (".location", "sasl.kerberos.keytab", "sasl.oauthbearer.token.endpoint.url")
 _OF_THE_CLUSTER = (
     "enable.ssl.certificate.verification",
@@ -46,6 +53,8 @@ _INSECURE: Mapping[str, tuple[object, ...]] = {
 }
 HOW_TO_REFER = "write ${NAME}, with NAME under secrets"
 
+_CLIENT = re.compile(r"^((main|restore|global)\.)?(consumer|producer|admin)\.")
+"""What narrows a setting to some clients."""
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
 _LITERAL_SECRET = re.compile(
     r"-----BEGIN [A-Z ]{0,40}-----|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{30}|\beyJ[\w-]{10,200}\.eyJ"
@@ -105,6 +114,9 @@ def _settings(config: Node | None) -> Iterator[tuple[str, Node]]:
 def _setting_problems(name: str, node: Node, secrets: Node | None) -> Iterator[Problem]:
     value = node.value
     if isinstance(value, tuple | dict):  # told by validation
+        return
+    if (why := _OF_THE_ENGINE.get(_CLIENT.sub("", name))) is not None:
+        yield Problem(node.place, f"setting {name} is the engine's", f"leave it out: {why}")
         return
     if isinstance(value, str) and (len(value) > 4096 or any(ord(character) < 32 for character in value)):
         yield Problem(node.place, f"setting {name} has control characters or is too long", "write one line")

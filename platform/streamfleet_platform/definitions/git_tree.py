@@ -20,7 +20,7 @@ from streamfleet_platform.definitions.tree import (
     refused_file,
     too_many_files,
 )
-from streamfleet_platform.errors import NotFoundError
+from streamfleet_platform.errors import InvalidRequestError, NotFoundError
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _TIMEOUT_SECONDS = 60
@@ -112,6 +112,11 @@ class GitTree:
             raise NotFoundError(
                 "the command git is not installed", hint="install it, or use a plain directory"
             ) from error
+        if b"dubious ownership" in result.stderr:  # for Git no repository at all, and nobody would find out why
+            raise InvalidRequestError(
+                f"git does not read {self._repository}: it belongs to another user",
+                hint="run this as its owner, or give the directory to who runs this",
+            )
         if result.returncode != 0 and not may_fail:
             detail = result.stderr.decode(errors="replace").strip().splitlines()
             raise NotFoundError(f"git {arguments[0]} failed in {self._repository}: {detail[-1] if detail else '?'}")

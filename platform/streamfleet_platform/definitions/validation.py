@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -97,7 +97,7 @@ def _problem(model: type[Section], document: Node, details: ErrorDetails) -> Pro
         known = _fields_at(model, parent)
         return Problem(place, f"unknown field {name!r} in {_dotted(parent)}", unknown_hint(str(name), known))
     if kind == "missing":
-        return Problem(place, f"{_dotted(details['loc'])} is missing", "add it")
+        return Problem(place, f"{_dotted(details['loc'])} is missing", _missing_hint(model, details["loc"]))
     if kind == "refused":
         return Problem(place, f"{path}: {context['fact']}", context["hint"])
     if rest and rest[0] in ("str", "int", "float", "bool"):
@@ -110,6 +110,15 @@ def _problem(model: type[Section], document: Node, details: ErrorDetails) -> Pro
         limit = _LIMITS[kind]
         return Problem(place, f"{path} is {shown(plain(node))}", f"write {_LIMIT_WORDS[limit]} {context[limit]}")
     return Problem(place, f"{path}: {details['msg'][0].lower()}{details['msg'][1:]}", _field_hint(kind))
+
+
+def _missing_hint(model: type[Section], loc: tuple[int | str, ...]) -> str:
+    """What is to be written, where there is only one thing."""
+    annotation: Any = model
+    for part in loc:
+        annotation = _step(annotation, part)
+    words = get_args(annotation) if get_origin(annotation) is Literal else ()
+    return f"write {loc[-1]}: {words[0]}" if len(words) == 1 else "add it"
 
 
 def _wrong_type(path: str, place: Place, node: Node, expected: str) -> Problem:

@@ -21,6 +21,7 @@ import pytest
         "bootstrap.servers: elsewhere:9092",
         "application.id: other",
         "state.dir: /",
+        'store.epochs: "counts:3"',
         "security.protocol: plaintext",
         "enable.ssl.certificate.verification: false",
         "no.such.setting: 1",
@@ -33,6 +34,14 @@ def test_a_setting_outside_the_allow_list_is_refused_where_it_stands(files, sett
     (problem,) = files.problems()
     assert problem.startswith("apps/orders.yaml:11:")
     assert setting.split(":")[0] in problem
+
+
+@pytest.mark.parametrize("prefix", ["", "consumer.", "restore.consumer."])
+def test_what_nobody_may_set_is_said_so_and_nothing_else_is_suggested(files, prefix):
+    files.app("orders", run=f"{{config: {{{prefix}group.id: x}}}}")
+    (problem,) = files.problems()
+    assert f"setting {prefix}group.id is the engine's; leave it out: it is the application id" in problem
+    assert "did you mean" not in problem
 
 
 def test_settings_of_the_engine_and_its_clients_are_taken(files):

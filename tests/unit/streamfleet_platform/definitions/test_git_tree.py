@@ -3,11 +3,12 @@ import subprocess
 
 import pytest
 
+from streamfleet_platform.definitions import git_tree
 from streamfleet_platform.definitions.code_export import export_code
 from streamfleet_platform.definitions.git_tree import GitTree
 from streamfleet_platform.definitions.loader import load_fleet
 from streamfleet_platform.definitions.tree import DirectoryTree
-from streamfleet_platform.errors import InvalidDefinitionError, NotFoundError
+from streamfleet_platform.errors import InvalidDefinitionError, InvalidRequestError, NotFoundError
 
 
 class Repository:
@@ -76,6 +77,13 @@ def test_what_is_no_commit_is_not_found(repository, files, revision):
     repository.commit()
     with pytest.raises(NotFoundError):
         GitTree(files.root, revision)
+
+
+def test_a_repository_of_another_user_is_said_to_be_one(repository, files, monkeypatch):
+    environment = {**git_tree._environment(), "GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"}
+    monkeypatch.setattr(git_tree, "_environment", lambda: environment)
+    with pytest.raises(InvalidRequestError, match="belongs to another user"):
+        GitTree(files.root, "HEAD")
 
 
 def test_a_directory_without_a_repository_is_not_found(tmp_path):

@@ -181,6 +181,15 @@ def test_defaults_that_only_an_app_completes_are_fine(files):
     ]
 
 
+def test_what_is_missing_is_said_with_what_to_write_where_there_is_only_one_thing(files):
+    files.write("apps/orders.yaml", "kind: StreamsApp\nmetadata: {name: orders}\n")
+    assert files.problems() == [
+        "apps/orders.yaml:1:1: apiVersion is missing; write apiVersion: streamfleet/v1",
+        "apps/orders.yaml:1:1: spec is missing; add it",
+        "apps/orders.yaml:2:1: metadata.owner is missing; add it",
+    ]
+
+
 def test_a_fleet_file_must_be_there(files):
     (files.root / "fleet.yaml").unlink()
     assert files.problems() == [
