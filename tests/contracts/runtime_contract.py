@@ -26,6 +26,7 @@ class RuntimeContract:
         assert state.phase in (WorkerPhase.STARTING, WorkerPhase.RUNNING)
         running = until(runtime, spec(), WorkerPhase.RUNNING)
         assert running.pid is not None and running.url.startswith("http://127.0.0.1:") and running.is_alive
+        assert running.code is None or running.code.name == spec().code.name
         assert [(found.app, found.slot) for found in runtime.list()] == [("orders", 0)]
         assert runtime.list("orders") == runtime.list() and runtime.list("other") == []
 
@@ -59,8 +60,10 @@ class RuntimeContract:
         assert runtime.stop("orders", 0, token=1).phase is WorkerPhase.STOPPED
 
     def test_an_older_token_is_refused_by_everything_that_changes_something(self, runtime, spec):
+        assert runtime.newest_token() == 0
         runtime.start(spec(), token=7)
         until(runtime, spec(), WorkerPhase.RUNNING)
+        assert runtime.newest_token() == 7
         for change in (
             lambda: runtime.start(spec(), token=6),
             lambda: runtime.stop("orders", 0, token=6),

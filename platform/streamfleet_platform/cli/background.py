@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from streamfleet_platform.api.token_file import TokenFile
 from streamfleet_platform.cli.connection import KnownServer, known_server, known_server_file, write_private
 from streamfleet_platform.errors import FleetError, TransientError
 from streamfleet_platform.runtime.keeper import identity, is_same, read_json, send_signal, write_json
+from streamfleet_platform.server.settings import make_data_directory
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -44,7 +45,7 @@ class BackgroundServer:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """One `up` or `down` at a time."""
-        self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_data_directory(self._data)
         descriptor = os.open(self._data / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -59,12 +60,20 @@ class BackgroundServer:
             return None
         return KnownServer(server=record["url"], token=self.own_token())
 
-    def start(self, command: Sequence[str], url: str) -> KnownServer:
-        """Start it, and wait until it is ready. TransientError with its last words if it ends instead."""
+    def start(self, command: Sequence[str], url: str, variables: Mapping[str, str]) -> KnownServer:
+        """Start it, and wait until it is ready. TransientError with its last words if it ends instead. What may hold a password is
+        among `variables`: other users of a machine can read command lines.
+        """
         known = KnownServer(server=url, token=self.own_token())
         with self.log_file.open("ab") as log:
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, close_fds=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                close_fds=True,
+                env={**os.environ, **variables},
             )
         write_json(self._data / "server.json", {"process": identity(process.pid), "url": url})
         self._wait_until_ready(process, url)

@@ -13,10 +13,13 @@ from streamfleet_platform.cli import pages
 from streamfleet_platform.cli.background import BackgroundServer, server_command
 from streamfleet_platform.cli.connection import Json, KnownServer, errors_told, tell
 from streamfleet_platform.cli.files import HERE, FleetPath, Source
+from streamfleet_platform.client import FleetClient
 from streamfleet_platform.errors import InvalidRequestError, TransientError
 from streamfleet_platform.server.settings import ServerSettings
 
 DEFAULT_PORT = 8400
+TURN_SECONDS = ServerSettings.lease_seconds + 5
+"""As long as a server that was killed may still count as the one that acts, and a little."""
 WORKERS_SECONDS = 60.0
 
 Data = Annotated[
@@ -35,7 +38,10 @@ Links = Annotated[
 Registry = Annotated[
     str | None,
     typer.Option(
-        "--registry", metavar="URL", envvar="STREAMFLEET_REGISTRY", help="A database (default: SQLite below --data)."
+        "--registry",
+        metavar="URL",
+        envvar="STREAMFLEET_REGISTRY",
+        help="A database (default: SQLite below --data). With a password, set the variable: others can read command lines.",
     ),
 ]
 Secrets = Annotated[
@@ -114,19 +120,36 @@ def up(
         with background.alone():
             known = background.running()
             if known is None:
-                chosen = port or _free_port()
+                chosen = _checked_port(port) if port else _free_port()
                 arguments = ["--source", source, "--fleet", fleet, "--data", data, "--port", chosen]
-                for name, value in (("--registry", registry), ("--secrets", secrets)):
-                    arguments += [] if value is None else [name, value]
+                arguments += [] if secrets is None else ["--secrets", secrets]
                 for each in _parsed_links(link).items():
                     arguments += ["--link", "=".join(each)]
                 tell(f"starting the server; its log is {background.log_file}")
                 known = background.start(
-                    server_command([str(each) for each in arguments]), f"http://127.0.0.1:{chosen}"
+                    server_command([str(each) for each in arguments]),
+                    f"http://127.0.0.1:{chosen}",
+                    {} if registry is None else {"STREAMFLEET_REGISTRY": registry},
                 )
+                _wait_until_it_acts(known)
             else:
                 tell("the server runs already")
     _print_links(known, as_json=as_json)
+
+
+def _wait_until_it_acts(known: KnownServer) -> None:
+    """So that what is asked for next is done. Where another server lives, for the same registry, this one is not to act."""
+    began, is_told = time.monotonic(), False
+    with FleetClient(known.server, token=known.token) as client:
+        while not client.fleet().is_leader:
+            waited = time.monotonic() - began
+            if waited > TURN_SECONDS:
+                tell("another server acts for this registry; this one stands by")
+                return
+            if waited > 2 and not is_told:
+                is_told = True
+                tell(f"another server, killed or alive, holds the lease: waiting for it up to {TURN_SECONDS:.0f} s")
+            time.sleep(0.1)
 
 
 def _print_links(known: KnownServer, *, as_json: bool) -> None:
@@ -159,12 +182,11 @@ def down(
 
 def _stop_workers(root: Path) -> None:
     """All of them, without changing what is wanted: the next server starts them again."""
-    from streamfleet_platform.runtime.keeper import read_json
     from streamfleet_platform.runtime.local import LocalRuntime, LocalSettings
 
     runtime = LocalRuntime(LocalSettings(root))
     # as the server that acted last: nobody else does now, and a newer number would lock the next one out
-    token = int((read_json(root / "fence.json") or {}).get("token", 0))
+    token = runtime.newest_token()
     for worker in runtime.list():
         if worker.is_alive:
             runtime.stop(worker.app, worker.slot, token=token)
@@ -186,6 +208,20 @@ def _parsed_links(texts: list[str] | None) -> dict[str, str]:
             )
         links[name] = url
     return links
+
+
+def _checked_port(port: int) -> int:
+    """Whoever listens there already would answer in the place of the server that is started, and be taken for it."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise TransientError(
+                f"port {port} cannot be used: {error.strerror}",
+                hint="another server may run there, for another --data; choose another --port, or 0 for any free one",
+            ) from error
+    return port
 
 
 def _free_port() -> int:

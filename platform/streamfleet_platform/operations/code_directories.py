@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from streamfleet_platform.runtime.api import Runtime
+
 
 @contextmanager
 def being_recorded(code: Path) -> Iterator[None]:
@@ -23,16 +25,20 @@ def being_recorded(code: Path) -> Iterator[None]:
         yield
 
 
-def delete_unused(code: Path, used: Callable[[], Collection[str]]) -> bool:
-    """`used` is asked when nobody can record more. False: somebody does so now, and nothing was deleted."""
+def delete_unused(code: Path, used: Callable[[], Collection[str]], runtime: Runtime) -> bool:
+    """`used` is asked when nobody can record more. What a worker was started with stays too, although the registry may not know of
+    it: one that was restored from a backup does not. False: somebody records now, and nothing was deleted.
+    """
     with _lock_file(code) as descriptor:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         named = used()
-        for directory in code.glob("sha256-*"):
-            if directory.name not in named:
+        unnamed = [directory for directory in code.glob("sha256-*") if directory.name not in named]
+        running = {worker.code.name for worker in runtime.list() if worker.code is not None} if unnamed else set()
+        for directory in unnamed:
+            if directory.name not in running:
                 shutil.rmtree(directory, ignore_errors=True)
         return True
 

@@ -41,7 +41,7 @@ def forget_app(work: Work) -> Outcome:
         with work.world.database.read() as session:
             return apps.code_ids(session, but_of=name)
 
-    if not delete_unused(work.world.code, used):
+    if not delete_unused(work.world.code, used, work.runtime):
         return Waiting("definitions are being applied, which may need its code")
     return Final("forgotten", write=lambda session: apps.drop_app(session, name))
 

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, update
-from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, update
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.exc import StaleDataError
 from sqlalchemy.pool import StaticPool
 from sqlmodel import SQLModel
 
-from streamfleet_platform.errors import StaleError, TransientError
+from streamfleet_platform.errors import InvalidRequestError, StaleError, TransientError
 
 T = TypeVar("T")
 Row = TypeVar("Row", bound=SQLModel)
@@ -38,7 +38,7 @@ class Database:
     """One registry. `close` it."""
 
     def __init__(self, url: str) -> None:
-        self.is_sqlite = url.startswith("sqlite")
+        self.is_sqlite = _kind(url) == "sqlite"
         self.engine = _sqlite(url) if self.is_sqlite else _postgres(url)
         self._readers = self.engine.execution_options(**{_READ: True})
 
@@ -72,7 +72,7 @@ class Database:
                 if not _is_busy(error):
                     raise
                 if attempt == ATTEMPTS - 1:
-                    raise _away(error) from error
+                    raise away(error) from error
             time.sleep(random.uniform(0.01, 0.05) * 2**attempt)  # noqa: S311  (spreads, hides nothing)
         raise AssertionError("unreachable")
 
@@ -83,7 +83,7 @@ class Database:
         except DBAPIError as error:
             if not _is_busy(error):
                 raise
-            raise _away(error) from error
+            raise away(error) from error
 
 
 def touch(session: Session, row: Row, **changes: Any) -> Row:
@@ -104,6 +104,20 @@ def touch(session: Session, row: Row, **changes: Any) -> Row:
             hint="look again, then decide",
         )
     return kind.model_validate({**row.model_dump(), **changes, "version": seen + 1})
+
+
+def _kind(url: str) -> str:
+    """The URL itself is not repeated: it may hold a password."""
+    try:
+        kind = make_url(url).get_backend_name()
+    except ArgumentError:
+        kind = ""
+    if kind not in ("sqlite", "postgresql"):
+        raise InvalidRequestError(
+            "the registry's URL names no database that there is an adapter for",
+            hint="write postgresql+psycopg://USER@HOST/DATABASE, or sqlite:////PATH/FILE",
+        )
+    return kind
 
 
 def _sqlite(url: str) -> Engine:
@@ -139,7 +153,7 @@ def _is_busy(error: DBAPIError) -> bool:
     )
 
 
-def _away(error: DBAPIError) -> TransientError:
+def away(error: DBAPIError) -> TransientError:
     return TransientError(
         f"the registry does not answer: {str(error.orig).strip()}",
         hint="nothing was changed; try again",

@@ -3,6 +3,9 @@ everything that writes for it.
 
 The token grows with every new holder. A server that was paused past its lease finds another token, or an expired lease of its own,
 and its write is refused: inside the same transaction, so there is no moment between looking and writing.
+
+It is also above whatever the runtime has seen: a registry that was restored from a backup, or begun anew beside workers that run,
+counts from further back, and its leader would be taken for one of long ago.
 """
 
 from __future__ import annotations
@@ -37,11 +40,18 @@ class Leadership:
 
 
 class Leases:
-    """`clock` gives UTC."""
+    """`clock` gives UTC; `newest_seen` the newest token that any act has shown outside of the registry."""
 
-    def __init__(self, database: Database, clock: Callable[[], datetime], seconds: float = 15.0) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], datetime],
+        seconds: float = 15.0,
+        newest_seen: Callable[[], int] = int,
+    ) -> None:
         self._database = database
         self._clock = clock
+        self._newest_seen = newest_seen
         self.seconds = seconds
         self._for = timedelta(seconds=seconds)
 
@@ -52,14 +62,13 @@ class Leases:
             now = self._clock()
             row = session.scalar(select(Lease).where(Lease.name == NAME).with_for_update())  # type: ignore[arg-type]
             if row is None:
-                session.add(Lease(name=NAME, holder=holder, token=1, expires_at=now + self._for))
-                return Leadership(holder, 1)
-            if row.holder != holder:
-                if row.expires_at > now:
+                row = Lease(name=NAME, holder=holder, token=0, expires_at=now)
+                session.add(row)
+            if row.expires_at > now:
+                if row.holder != holder:
                     return None
-                row.holder, row.token = holder, row.token + 1
-            elif row.expires_at <= now:
-                row.token += 1  # somebody may have acted meanwhile
+            else:  # also where it was ours: somebody may have acted meanwhile
+                row.holder, row.token = holder, max(row.token, self._newest_seen()) + 1
             row.expires_at = now + self._for
             return Leadership(holder, row.token)
 

@@ -98,6 +98,8 @@ class WorkerState:
     revision: str
     reason: str | None = None
     """Why it is not running, in its own last words where there are some."""
+    code: Path | None = None
+    """The directory that it runs, where there is one: it needs that for as long as it may be started again."""
     url: str | None = None
     """Its door."""
     token: str | None = field(default=None, repr=False)
@@ -124,6 +126,10 @@ class WorkerState:
 
 class Runtime(Protocol):
     """Workers of many apps."""
+
+    def newest_token(self) -> int:
+        """Of those that it has seen; 0: none yet."""
+        ...
 
     def list(self, app: str | None = None) -> Sequence[WorkerState]:
         """All slots that were started and not forgotten, by app and slot."""

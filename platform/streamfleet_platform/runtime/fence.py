@@ -32,8 +32,11 @@ class Fence:
         finally:
             os.close(descriptor)
 
+    def newest(self) -> int:
+        return int((read_json(self._root / "fence.json") or {"token": 0})["token"])
+
     def _check(self, token: int) -> None:
-        newest = (read_json(self._root / "fence.json") or {"token": 0})["token"]
+        newest = self.newest()
         if token < newest:
             raise StaleError(
                 f"the runtime was told what to do with fencing token {newest}, and this is {token}",

@@ -102,6 +102,9 @@ class LocalRuntime:
 
     # what there is
 
+    def newest_token(self) -> int:
+        return self._fence.newest()
+
     def list(self, app: str | None = None) -> Sequence[WorkerState]:
         _reap()
         return [state for slot in self._all(app) if (state := slot.worker_state()) is not None]

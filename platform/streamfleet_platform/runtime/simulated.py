@@ -41,6 +41,9 @@ class SimulatedRuntime:
 
     # a Runtime
 
+    def newest_token(self) -> int:
+        return self._newest_token
+
     def list(self, app: str | None = None) -> Sequence[WorkerState]:
         with self._lock:
             return [self._look(slot) for slot in sorted(self._states) if app is None or slot[0] == app]
@@ -155,6 +158,7 @@ class SimulatedRuntime:
             WorkerPhase.STARTING,
             spec.digest,
             spec.revision,
+            code=spec.code,
             url=f"http://127.0.0.1:{_FIRST_PORT + list(self.specs).index((spec.app, spec.slot))}",
             token="simulated",  # noqa: S106  (opens nothing)
             pid=_FIRST_PID + self._started,

@@ -133,6 +133,7 @@ class SlotDirectory:
             digest=order["digest"],
             revision=order["revision"],
             reason=reason,
+            code=Path(order["code"]),
             url=f"http://127.0.0.1:{order['port']}",
             token=self._token(),
             pid=record["worker"]["pid"] if is_up else None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import socket
 import threading
 from collections.abc import Callable
@@ -21,6 +22,7 @@ import uvicorn
 from streamfleet_platform.api.app import create_app
 from streamfleet_platform.api.token_file import TokenFile
 from streamfleet_platform.definitions.source import Source
+from streamfleet_platform.errors import TransientError
 from streamfleet_platform.model.fleet_definition import Cluster as ClusterDefinition
 from streamfleet_platform.operations.catalogue import OPERATIONS
 from streamfleet_platform.operations.cluster import Cluster
@@ -48,7 +50,7 @@ from streamfleet_platform.server.following import Following
 from streamfleet_platform.server.logs import configure_logs, known_secrets
 from streamfleet_platform.server.loop import Loop
 from streamfleet_platform.server.secret_variables import SecretVariables
-from streamfleet_platform.server.settings import ServerSettings
+from streamfleet_platform.server.settings import ServerSettings, make_data_directory
 
 STREAMS_END_SECONDS = 2
 """How long calls under way may take to end when the server stops. Streams of events never end by themselves."""
@@ -72,7 +74,7 @@ class Outside:
 
 def registry_of(settings: ServerSettings) -> Database:
     """As this version wants it. Close it."""
-    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_data_directory(settings.data)
     database = Database(settings.registry_url)
     migrate(database)
     return database
@@ -92,7 +94,7 @@ class Server:
         **planner: Any,
     ) -> None:
         self.database = registry_of(settings)
-        leases = Leases(self.database, clock, settings.lease_seconds)
+        leases = Leases(self.database, clock, settings.lease_seconds, outside.runtime.newest_token)
         self.world = World(
             database=self.database,
             leases=leases,
@@ -186,6 +188,7 @@ class Clusters:
 
 def run_server(settings: ServerSettings) -> None:
     """Until a signal. Workers are left as they are."""
+    signal.signal(signal.SIGTERM, _end)
     configure_logs()
     database = registry_of(settings)
     server = Server(settings, real_outside(settings, database), failpoint=failpoint_of(os.environ))
@@ -200,6 +203,21 @@ def run_server(settings: ServerSettings) -> None:
             server_header=False,
             timeout_graceful_shutdown=STREAMS_END_SECONDS,
         )
+    except SystemExit as ended:
+        if not ended.code:
+            raise
+        raise TransientError(
+            f"the API cannot be served at {settings.host}:{settings.port}",
+            hint="the line above says why; choose another --host or --port",
+        ) from ended
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends already
         server.close()
         database.close()
+
+
+def _end(*_: object) -> None:
+    """What serves the API ends by the signal and raises it once more then. With the system's own handler the process would be gone
+    before the lease is released, and the next server would wait for it to run out.
+    """
+    raise SystemExit(0)

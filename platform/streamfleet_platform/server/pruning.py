@@ -40,7 +40,7 @@ class Pruning:
             with self._database.read() as session:
                 return _code_ids(session)
 
-        delete_unused(self._code, used)
+        delete_unused(self._code, used, self._runtime)
 
     def after_apply(self) -> None:
         """Under the lock of the code too: no apply can come to name a revision that is about to be forgotten."""
@@ -51,7 +51,7 @@ class Pruning:
                 session.execute(delete(Revision).where(col(Revision.app) == app, col(Revision.id) == revision))
             return _code_ids(session)
 
-        delete_unused(self._code, lambda: self._database.write(change))
+        delete_unused(self._code, lambda: self._database.write(change), self._runtime)
 
 
 def _code_ids(session: Session) -> set[str]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from streamfleet_platform.errors import InvalidRequestError
+
 
 @dataclass(frozen=True)
 class ServerSettings:
@@ -59,3 +61,12 @@ class ServerSettings:
     def runs(self) -> Path:
         """Where jobs keep what they compute."""
         return self.data / "runs"
+
+
+def make_data_directory(path: Path) -> None:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidRequestError(
+            f"{path} cannot be the data directory: {error.strerror}", hint="name another one with --data"
+        ) from error

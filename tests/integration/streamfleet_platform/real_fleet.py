@@ -19,7 +19,6 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from streamfleet_platform.api.token_file import TokenFile
 from streamfleet_platform.client import FleetClient
 from streamfleet_platform.errors import FleetError
-from streamfleet_platform.runtime.keeper import read_json
 from streamfleet_platform.runtime.local import LocalRuntime, LocalSettings
 
 REAL_SERVER = Path(__file__).with_name("real_server.py")
@@ -252,10 +251,9 @@ class RealFleet:
                 server.kill()
                 server.wait(30)
         runtime = self.runtime
-        token = int((read_json(self.data / "workers" / "fence.json") or {}).get("token", 0))
         for worker in runtime.list():
             if worker.is_alive:
-                runtime.kill(worker.app, worker.slot, token=token)
+                runtime.kill(worker.app, worker.slot, token=runtime.newest_token())
         until(lambda: not any(worker.is_alive for worker in runtime.list()), "workers to end", 30)
         ours = [topic for topic in self.admin.list_topics(timeout=30).topics if topic.startswith(self.name)]
         for future in self.admin.delete_topics(ours).values() if ours else ():

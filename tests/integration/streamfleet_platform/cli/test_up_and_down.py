@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import stat
 import subprocess
@@ -37,7 +38,8 @@ def call(tmp_path):
 
 
 def test_a_server_comes_up_once_is_found_and_goes_with_its_streams(call, tmp_path):
-    first = call("up", "--fleet", "examples/fleet", "--port", "0", "--json")
+    registry = f"sqlite:///{tmp_path}/elsewhere.db"
+    first = call("up", "--fleet", "examples/fleet", "--port", "0", "--registry", registry, "--json")
     assert first.returncode == 0, first.stderr
     url = json.loads(first.stdout)["server"]
     again = call("up", "--fleet", "examples/fleet", "--port", "0", "--json")
@@ -48,7 +50,9 @@ def test_a_server_comes_up_once_is_found_and_goes_with_its_streams(call, tmp_pat
     assert stat.S_IMODE(known.stat().st_mode) == 0o600
     token = json.loads(known.read_text())["token"]
     assert token not in (tmp_path / "data" / "server.log").read_text()
-    assert token.encode() not in Path(f"/proc/{pid_of(tmp_path)}/cmdline").read_bytes()
+    command = Path(f"/proc/{pid_of(tmp_path)}/cmdline").read_bytes()
+    assert token.encode() not in command and b"elsewhere.db" not in command, "a registry's address may have a password"
+    assert (tmp_path / "elsewhere.db").exists() and not (tmp_path / "data" / "registry.db").exists()
     assert httpx.get(f"{url}/v1/fleet").status_code == 401
     assert httpx.get(f"{url}/console/").status_code == 200
     with pytest.raises(OSError, match="refused"):
@@ -64,14 +68,36 @@ def test_a_server_comes_up_once_is_found_and_goes_with_its_streams(call, tmp_pat
     assert "did not run" in call("down").stderr
     assert not known.exists()
 
+    # it gave its lease back: the next server acts at once
+    again = call("up", "--fleet", "examples/fleet", "--port", "0", "--registry", registry)
+    assert again.returncode == 0 and "lease" not in again.stderr
+    assert json.loads(call("status", "--json").stdout)["fleet"]["is_leader"]
+
+
+def test_after_a_server_was_killed_the_next_one_acts_as_soon_as_up_returns(call, tmp_path):
+    assert call("up", "--fleet", "examples/fleet", "--port", "0").returncode == 0
+    os.kill(pid_of(tmp_path), signal.SIGKILL)
+    again = call("up", "--fleet", "examples/fleet", "--port", "0")
+    assert again.returncode == 0 and "killed or alive, holds the lease" in again.stderr
+    assert json.loads(call("status", "--json").stdout)["fleet"]["is_leader"]
+
 
 def test_a_server_that_cannot_start_says_why(call, tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        result = call("up", "--fleet", "examples/fleet", "--port", str(taken.getsockname()[1]))
+        port = str(taken.getsockname()[1])
+        result = call("up", "--fleet", "examples/fleet", "--port", port)
+        in_front = call("server", "--fleet", "examples/fleet", "--port", port)
+    assert in_front.returncode == 1
+    assert f"error: the API cannot be served at 127.0.0.1:{port}" in in_front.stderr
+    assert "address already in use" in in_front.stderr
     assert result.returncode == 1
-    assert "the server ended" in result.stderr
+    assert "cannot be used: Address already in use" in result.stderr and "--port" in result.stderr
+    assert not (tmp_path / "config").exists(), "what listens there was taken for the server"
+    result = call("up", "--fleet", "examples/fleet", "--port", "0", "--registry", "nonsense")
+    assert result.returncode == 1
+    assert "the server ended" in result.stderr and "the registry's URL names no database" in result.stderr
 
 
 def listen(url, token, opened, ended):

@@ -1,6 +1,7 @@
 """Commands about files here: definitions, locks, schemas, tokens, and the state of the machine."""
 
 import json
+import socket
 import stat
 import subprocess
 
@@ -203,6 +204,24 @@ def test_down_without_anything_is_harmless(run, tmp_path):
     for _ in range(2):
         result = run("down", "--data", tmp_path / "data", "--workers")
         assert (result.exit_code, "did not run" in result.stderr) == (0, True)
+
+
+def test_a_directory_that_cannot_be_one_is_an_error_and_not_a_trace(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    for verb in ("up", "server"):
+        result = run(verb, "--data", tmp_path / "file" / "data")
+        assert (result.exit_code, "cannot be the data directory" in result.stderr) == (1, True)
+
+
+def test_a_port_that_is_taken_is_said_before_somebody_else_is_taken_for_the_server(run, tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = run("up", "--data", tmp_path / "data", "--port", port)
+    assert result.exit_code == 1
+    assert f"port {port} cannot be used" in result.stderr and "another --port" in result.stderr
+    assert not (tmp_path / "data" / "server.json").exists()
 
 
 def test_links_have_a_name_and_an_address(run, tmp_path):

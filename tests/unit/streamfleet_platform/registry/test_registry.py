@@ -9,7 +9,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import select, text
 from sqlmodel import SQLModel
 
-from streamfleet_platform.errors import ConflictError, StaleError
+from streamfleet_platform.errors import ConflictError, InvalidRequestError, StaleError, TransientError
 from streamfleet_platform.model.operation import OperationState
 from streamfleet_platform.registry import history, journal
 from streamfleet_platform.registry.database import Database, touch
@@ -30,6 +30,28 @@ def test_migrations_give_the_tables_that_the_code_has(database):
     migrate(database)
     with database.engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), SQLModel.metadata) == []
+
+
+def test_a_registry_of_a_newer_version_is_left_alone_and_said_so(database):
+    database.write(lambda session: session.execute(text("UPDATE alembic_version SET version_num = '9999'")))
+    with pytest.raises(ConflictError, match=r"another version of streamfleet.*9999"):
+        migrate(database)
+
+
+@pytest.mark.parametrize("url", ["nonsense", "postgres://fleet:word@db/x", "mysql://fleet:word@db/x", ""])
+def test_an_address_of_no_registry_is_refused_and_not_repeated(url):
+    with pytest.raises(InvalidRequestError, match="names no database") as refused:
+        Database(url)
+    assert "word" not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["postgresql://fleet:word@127.0.0.1:1/x", "sqlite:////nowhere/at/all/registry.db"])
+def test_a_registry_that_cannot_be_reached_is_told_without_its_password(url):
+    database = Database(url)
+    with pytest.raises(TransientError, match="the registry does not answer") as told:
+        migrate(database)
+    assert "word" not in str(told.value)
+    database.close()
 
 
 def test_two_servers_that_start_together_migrate_once(url):
