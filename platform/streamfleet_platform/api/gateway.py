@@ -38,6 +38,7 @@ from streamfleet_platform.errors import (
 )
 from streamfleet_platform.model.names import TOPIC_PATTERN
 from streamfleet_platform.service import Door, FleetService
+from streamfleet_platform.views import AppDetail
 
 TIMEOUT_SECONDS = 2.0
 ALL_DOORS_SECONDS = 6.0
@@ -96,19 +97,19 @@ class QueryGateway:
             raise SlowDownError(f"{MAX_AT_ONCE} queries are being answered", hint="ask again later")
         try:
             path = f"/query/{quote(store, safe='')}/{page}/{quote(key, safe='')}"
-            return self._answered(app, detail.application_id, path, options)
+            return self._answered(detail, path, options)
         finally:
             self._slots.release()
 
-    def _answered(self, app: str, application_id: str, path: str, options: Mapping[str, str]) -> dict[str, Any]:
-        doors = self._service.doors(app)
+    def _answered(self, app: AppDetail, path: str, options: Mapping[str, str]) -> dict[str, Any]:
+        doors = self._service.doors(app.name)
         tries = [dict(options)]
         if "stale" not in options:
             tries.append({**options, "stale": "true", "forward": "false"})
         deadline = time.monotonic() + ALL_DOORS_SECONDS
-        last = f"app {app} has no worker that can be asked"
+        last = f"app {app.name} is {app.phase}, and has no worker that can be asked"
         for parameters in tries:
-            for answer in self._answers(doors, application_id, path, parameters, deadline):
+            for answer in self._answers(doors, app.application_id, path, parameters, deadline):
                 if answer.status not in _AWAY:
                     return _told(answer)
                 last = str(answer.content.get("error", last))[:500]

@@ -59,7 +59,7 @@ def validate(source: Source = HERE, fleet: FleetPath = HERE, as_json: Json = Fal
         if missing:
             pages.print_line(f"no lock yet: {', '.join(missing)}; write it with `streamfleet lock`")
         if not problems:
-            pages.print_line(f"valid: {apps} apps")
+            pages.print_line(f"valid: {apps} {'app' if apps == 1 else 'apps'}")
     raise typer.Exit(ExitCode.FAILED if problems else ExitCode.PENDING if missing else ExitCode.OK)
 
 

@@ -37,6 +37,8 @@ from streamfleet_platform.errors import NotFoundError, TransientError
 from streamfleet_platform.model.operation import OperationState
 
 JOBS = "streamfleet_jobs"
+REPORTS = Path(".streamfleet", "audits")
+"""Below a name with a dot: in a directory of definitions it would be taken for a file of every app, and restart them all."""
 _AUDIT_RAN = (0, 1)
 """Exit codes of an audit that has a result: clean, and not clean."""
 
@@ -53,7 +55,7 @@ def audit(
     engine: EngineOption = "local",
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="DIR", help="Where the report goes (default: streamfleet-audit-APP here)."),
+        typer.Option("--output", metavar="DIR", help="Where the report goes (default: .streamfleet/audits/APP)."),
     ] = None,
     server: Server = None,
     token_file: TokenOption = None,
@@ -65,7 +67,7 @@ def audit(
 
     Example: streamfleet audit orders --engine local
     """
-    directory = (output or Path(f"streamfleet-audit-{app}")).resolve()
+    directory = (output or REPORTS / app).resolve()
     with connected(server, token_file) as client:
         spec = {"run_id": f"audit-{uuid.uuid4().hex[:12]}", **client.audit_spec(app), "output": str(directory)}
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)

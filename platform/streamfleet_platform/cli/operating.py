@@ -291,8 +291,10 @@ def cancel(
         ended = client.cancel(operation)
         if as_json:
             pages.print_json(ended)
-        else:
+        elif ended.state.is_over:
             pages.print_line(f"{ended.kind} of {ended.app}: {ended.state}")
+        else:
+            pages.print_line(f"{ended.kind} of {ended.app} is to be undone; see `streamfleet describe {ended.app}`")
 
 
 def _asked(question: str) -> str:

@@ -73,7 +73,7 @@ def compile_topology(
     if "lock" not in answer:
         raise CompileError(
             f"{entrypoint} raised {answer.get('error')}: {answer.get('text')}",
-            hint="fix the app; the traceback is below",
+            hint="fix the app; `streamfleet lock` shows where it was raised",
             traceback_tail=str(answer.get("traceback", "")),
         )
     try:

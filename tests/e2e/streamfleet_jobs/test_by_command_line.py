@@ -44,7 +44,8 @@ def test_an_app_is_bootstrapped_and_audited_at_a_terminal(user, broker):
 
     out, _ = user.run("audit", "words", "--engine", "local")
     assert "audit of words: clean, 0 findings" in out
-    (user.source / "streamfleet-audit-words" / "report.html").read_text("utf-8")
+    (user.source / ".streamfleet" / "audits" / "words" / "report.html").read_text("utf-8")
+    assert user.json("plan")["changes"][0]["action"] == "none", "a report is no file of the app"
     tamper(broker, "words-app-counts-e1-changelog", "word-17")
     user.write(["later"] * 50 + ["more", "and more"] * 25, land=False)  # commits move past what was planted
     user.until_counted("later", "more", "and more")

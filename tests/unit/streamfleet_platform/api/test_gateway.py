@@ -106,7 +106,7 @@ def test_who_wants_the_owner_only_gets_no_standby(asked):
 
 
 def test_without_any_worker_it_may_work_later(asked):
-    with pytest.raises(TransientError, match="no worker that can be asked"):
+    with pytest.raises(TransientError, match="app orders is running, and has no worker that can be asked"):
         asked(Doors())
 
 

@@ -85,6 +85,22 @@ def test_a_verb_is_followed_to_its_end(call, settling, arguments):
     assert f"{arguments[0]} orders: act done" in result.stderr
 
 
+def test_a_retirement_is_watched_until_its_undo_window_and_not_for_days(call, fleet, monkeypatch):
+    looked, kept = fleet.operation, "deleted after 2026-01-04 00:00 UTC; cancel to keep it"
+    steps = (
+        views.StepView(name="want-retired", state=StepState.DONE),
+        views.StepView(name="wait-for-undo", state=StepState.RUNNING, detail=kept),
+        views.StepView(name="fence", state=StepState.PENDING),
+    )
+    begun = {"state": OperationState.RUNNING, "steps": steps}
+    monkeypatch.setattr(fleet, "operation", lambda name: looked(name).model_copy(update=begun))
+    result = call("retire", "orders", "--confirm", "orders")
+    (operation,) = fleet.operations_by_id
+    assert result.exit_code == 0
+    assert f"retire of orders: stopped, and {kept}" in result.stdout
+    assert f"streamfleet cancel {operation}" in result.stdout
+
+
 def test_json_has_the_operation_and_nothing_else(call, settling):
     told = json.loads(call("scale", "orders", 3, "--json").stdout)
     assert (told["state"], told["params"]["slots"]) == ("succeeded", 3)
@@ -128,6 +144,14 @@ def test_an_operation_that_asks_can_be_approved_or_cancelled(call, fleet, settli
     assert call("approve", operation).exit_code == 0
     call("scale", "clicks", 3, "--no-wait")
     assert call("cancel", list(fleet.operations_by_id)[-1]).exit_code == 1
+
+
+def test_what_is_called_off_while_it_runs_is_said_to_be_undone(call, fleet, monkeypatch):
+    call("scale", "orders", 3, "--no-wait")
+    (operation,) = fleet.operations_by_id
+    monkeypatch.setattr(fleet, "cancel", lambda name, actor: fleet.operation(name))
+    result = call("cancel", operation)
+    assert (result.exit_code, "scale of orders is to be undone" in result.stdout) == (0, True)
 
 
 def test_what_cannot_be_undone_wants_the_apps_name(call, fleet):
@@ -273,6 +297,26 @@ def test_a_bar_moves_with_the_steps():
     (task,) = bar._progress.tasks
     assert (task.completed, task.total) == (1, 2)
     assert task.description == "scale orders: [bold]start: 1 of 2"
+
+
+def test_lines_tell_what_is_waited_for_and_not_every_number(capsys):
+    lines = following._Lines()
+    for detail in ("", "looking", "300 records to go", "200 records to go", "well; it has to stay so for 2 m"):
+        step = views.StepView(name="pass-gate 0", state=StepState.RUNNING, detail=detail)
+        lines.show(
+            views.OperationView(
+                id="1",
+                app="orders",
+                kind="upgrade",
+                state="running",
+                created_at=NOW,
+                intent_id="i",
+                actor="a",
+                steps=(step,),
+            )
+        )
+    told = [line.removeprefix("upgrade orders: pass-gate 0 running") for line in capsys.readouterr().err.splitlines()]
+    assert told == ["", ": looking", ": 300 records to go", ": well; it has to stay so for 2 m"]
 
 
 def test_query_prints_values_and_says_when_they_are_stale(call, app, fleet, monkeypatch):

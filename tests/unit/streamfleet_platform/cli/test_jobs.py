@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from streamfleet_platform.cli import jobs
+from streamfleet_platform.definitions.source import Source
 
 AUDIT = """
 import json, pathlib, sys
@@ -57,6 +58,13 @@ def test_an_audit_is_run_recorded_and_shown(call, fleet, job, tmp_path, verdict,
     assert str(tmp_path / "report" / "report.html") in result.stdout
     ((run, html),) = fleet.reports.values()
     assert (run.verdict, run.engine, html) == (verdict, "local", "<h1>report</h1>")
+
+
+def test_a_report_lies_where_it_is_no_part_of_the_source(call, job, tmp_path):
+    job(AUDIT, VERDICT="clean", CODE=0)
+    report = tmp_path / ".streamfleet" / "audits" / "orders" / "report.html"
+    assert f"report: {report}" in call("audit", "orders").stdout and report.is_file()
+    assert not [file.path for file in Source(tmp_path).at(None).code_files(()) if "report" in file.path]
 
 
 def test_an_audit_without_a_result_is_no_audit(call, fleet, job, tmp_path):
