@@ -1,8 +1,8 @@
 """Which tasks are run, and by whom they can be: the members' topologies put together.
 
-Called by sticky.py. In a stable group all members have the same topology and everything is run by anybody. During a
-rolling upgrade they differ. Two sub-topologies that read the same topic must not run at the same time, each would see
-half of nothing; the one that more members have is run, the other waits until it has the majority.
+Called by group_assignment.py and cluster_facts.py. In a stable group all members have the same topology and everything is run by
+anybody. During a rolling upgrade they differ. Two sub-topologies that read the same topic must not run at the same time, each would
+see half of nothing; the one that more members have is run, the other waits until it has the majority.
 """
 
 from __future__ import annotations

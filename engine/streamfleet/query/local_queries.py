@@ -10,8 +10,7 @@ reading: a process that stood still in between finds out, and says so.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -83,11 +82,12 @@ class LocalQueries:
             if task is None:
                 continue
             try:
-                with handing_over_damage(thread, task):
-                    if isinstance(task, StreamTask):
-                        return self._ask_task(thread, place, task, request)
-                    return self._ask_late(thread, place, task, request)
+                if isinstance(task, StreamTask):
+                    return self._ask_task(thread, place, task, request)
+                return self._ask_late(thread, place, task, request)
             except StoreDamagedError as error:
+                # Who reads may be the first to meet a damaged block, and processing may never come to it.
+                thread.report_damage(task, error)
                 return QueryResult.failed(FailureReason.STORE_DAMAGED, error.fact)
         return _not_present(task_id)
 
@@ -148,16 +148,6 @@ class LocalQueries:
         if request.execution_info:
             result = _noted(result, f"{what}, {lag} offsets behind", began_ns)
         return replace(result, lag_records=lag, as_of_ms=as_of_ms) if result.is_success else result
-
-
-@contextmanager
-def handing_over_damage(thread: StreamThread[MemberReport, Plan], task: StreamTask | StandbyTask) -> Iterator[None]:
-    """Who reads may be the first to meet a damaged block, and processing may never come to it: the task's owner is told."""
-    try:
-        yield
-    except StoreDamagedError as error:
-        thread.report_damage(task, error)
-        raise
 
 
 def _runs(task: StreamTask) -> bool:

@@ -14,13 +14,14 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 
 from streamfleet.assignment.snapshot import MemberReport, Plan
-from streamfleet.errors import ScanTooLargeError, StoreUnavailableError
-from streamfleet.query.local_queries import Threads, handing_over_damage
+from streamfleet.errors import ScanTooLargeError, StoreDamagedError, StoreUnavailableError
+from streamfleet.query.local_queries import Threads
 from streamfleet.query.store_catalogue import StorePlace
 from streamfleet.state.committed_stores import CommittedStores
 from streamfleet.state.dirty_buffer import Row
@@ -76,7 +77,7 @@ def digest(place: StorePlace, partition: int, threads: Threads) -> StoreDigest:
     """Raises StoreUnavailableError if the task is not here, or its store cannot be compared."""
     sums: dict[int, tuple[int, int, int]] = {}
     thread, task = _task(place, partition, threads)
-    with handing_over_damage(thread, task):
+    with _handing_over_damage(thread, task):
         moment, rows = _hashed_rows(place, partition, task)
         for key, hashed in rows:
             bucket = bucket_of(key)
@@ -89,12 +90,22 @@ def rows_of(place: StorePlace, partition: int, buckets: Sequence[int], threads: 
     """The rows of some buckets. Raises as `digest`, and ScanTooLargeError."""
     wanted = frozenset(buckets)
     thread, task = _task(place, partition, threads)
-    with handing_over_damage(thread, task):
+    with _handing_over_damage(thread, task):
         moment, rows = _hashed_rows(place, partition, task)
         listed = list(islice((row for row in rows if bucket_of(row[0]) in wanted), MAX_LISTED_ROWS + 1))
     if len(listed) > MAX_LISTED_ROWS:
         raise ScanTooLargeError(f"these buckets have more than {MAX_LISTED_ROWS} rows", hint="ask for fewer buckets")
     return ListedRows(moment, listed)
+
+
+@contextmanager
+def _handing_over_damage(thread: StreamThread[MemberReport, Plan], task: StreamTask | StandbyTask) -> Iterator[None]:
+    """Who reads may be the first to meet a damaged block, and processing may never come to it: the task's owner is told."""
+    try:
+        yield
+    except StoreDamagedError as error:
+        thread.report_damage(task, error)
+        raise
 
 
 def bucket_of(key: bytes) -> int:
