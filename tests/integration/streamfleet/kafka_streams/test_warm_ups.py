@@ -132,7 +132,9 @@ def test_a_warm_up_that_has_caught_up_does_not_wait_for_another_one_that_has_not
     settings = {"acceptable_recovery_lag": 100, "changelog_deduplicate": False}
     with bench.running(topology, bench.config("first", **settings)) as first:
         wait_for(lambda: sum(counts_of(first).processed_records.values()) == sum(sizes))
-        slow = bench.config("second", restore_rate_limit_bytes_per_second=200_000, **settings)
+        # Little at a time, of both: or the big one's whole changelog may be fetched, and read, before the little one's.
+        in_turns = {"restore.consumer.max.partition.fetch.bytes": 20_000}
+        slow = bench.config("second", restore_rate_limit_bytes_per_second=200_000, client_settings=in_turns, **settings)
         with KafkaStreams(topology, slow) as second:
             second.start()
             wait_for(lambda: len(copies(second)) == 2)
@@ -168,9 +170,12 @@ def test_a_task_that_commits_every_thirty_seconds_moves_though_each_commit_is_mo
     topology, source = latest_value(bench)
     keys, ended = itertools.cycle(range(KEYS)), threading.Event()
 
+    def change(number):
+        bench.write(source, [(f"k{next(keys)}", VALUE) for _ in range(number)])
+
     def write_on():
-        while not ended.wait(0.1):  # more than may be restored, in less than the first pause between two requests
-            bench.write(source, [(f"k{next(keys)}", VALUE) for _ in range(40)])
+        while not ended.wait(0.1):
+            change(4)
 
     settings = {
         "acceptable_recovery_lag": 300,
@@ -180,21 +185,21 @@ def test_a_task_that_commits_every_thirty_seconds_moves_though_each_commit_is_mo
     writer = threading.Thread(target=write_on)
     with bench.running(topology, bench.config("first", **settings)) as first:
         wait_for(lambda: sum(counts_of(first).processed_records.values()) == KEYS)
-        slow = bench.config("second", restore_rate_limit_bytes_per_second=400_000, **settings)
-        with KafkaStreams(
-            topology, slow
-        ) as second:  # two seconds for the copy, and 400 records more of each task until then
+        slow = bench.config("second", restore_rate_limit_bytes_per_second=300_000, **settings)
+        with KafkaStreams(topology, slow) as second:  # two seconds and a half for the copy
             second.start()
-            writer.start()
             try:
                 wait_for(lambda: copies(second))
+                change(800)  # 400 of each task: more than may be restored, and that much is committed to move it
+                writer.start()
                 wait_for(lambda: counts_of(second).rebalances >= 2)  # asked for, and not moved
                 began = time.monotonic()
                 wait_for(lambda: len(running(first)) == len(running(second)) == 1, timeout_seconds=30)
                 assert time.monotonic() - began < FIRST_PAUSE_MS / 1000
             finally:
                 ended.set()
-                writer.join()
+                if writer.ident is not None:
+                    writer.join()
 
 
 def test_tasks_move_to_all_threads_of_a_second_process(bench):
