@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from streamfleet.errors import OptionError
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = TypeVar("P", bound=Callable[..., Any] | None)
 
 
 def checked_function(operator: str, function: F, what: str, arguments: tuple[str, ...]) -> F:
@@ -32,6 +33,13 @@ def checked_function(operator: str, function: F, what: str, arguments: tuple[str
             hint=f"write it as a function of {len(arguments)} argument(s)",
         ) from error
     return function
+
+
+def checked_partitioner(operator: str, partitioner: P, what: str = "partitioner") -> P:
+    """The partitioner itself, if there is one and it can be called."""
+    if partitioner is not None:
+        checked_function(operator, partitioner, what, ("topic", "key", "value", "num_partitions"))
+    return partitioner
 
 
 def _listed(arguments: tuple[str, ...]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TextIO, TypeVar, overload
 
 from streamfleet.dsl.branched import BranchedKStream
-from streamfleet.dsl.functions import checked_function, joiner_with_key, with_key
+from streamfleet.dsl.functions import checked_function, checked_partitioner, joiner_with_key, with_key
 from streamfleet.dsl.global_ktable import GlobalKTable
 from streamfleet.dsl.graph import (
     GraphNode,
@@ -161,7 +161,12 @@ class KStream(StreamLike[K, V]):
         key_serde: Serde[K] | None = None,
         value_serde: Serde[V] | None = None,
     ) -> KStream[K, V]:
-        """Send the stream through an internal topic, with a number of partitions of your choice. Null keys are dropped."""
+        """Send the stream through an internal topic, with a number of partitions of your choice. Null keys are dropped. The
+        partitioner is one as of `to`.
+        """
+        checked_partitioner("repartition", partitioner)
+        if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int)):
+            raise OptionError(f"repartition: partitions must be a whole number, got {partitions!r}")
         prefix = self._scope.names.generate("KSTREAM-REPARTITION-") if name is None else name
         key_serde, value_serde = key_serde or self._key_serde, value_serde or self._value_serde
         node = repartition_node(
@@ -185,11 +190,14 @@ class KStream(StreamLike[K, V]):
         partitioner: StreamPartitioner | None = None,
         name: str | None = None,
     ) -> None:
-        """Write to a topic, or to the one that `topic(key, value, record_context)` names. The topic must exist."""
+        """Write to a topic, or to the one that `topic(key, value, record_context)` names. The topic must exist.
+
+        `partitioner(topic, key, value, num_partitions)` gives a list of partitions: one, several, or none to leave the record
+        out; or None for the default, the hash of the key.
+        """
         if not isinstance(topic, str):
             checked_function("to", topic, "topic function", ("key", "value", "record_context"))
-        if partitioner is not None:
-            checked_function("to", partitioner, "partitioner", ("topic", "key", "value", "num_partitions"))
+        checked_partitioner("to", partitioner)
         node_name = self._scope.names.node(name, "KSTREAM-SINK-")
         serdes = key_serde or self._key_serde, value_serde or self._value_serde
         self._scope.graph.add(self._node, SinkGraphNode(node_name, topic, *serdes, partitioner))

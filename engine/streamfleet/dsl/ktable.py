@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamfleet.dsl.foreign_key_join import TableJoined, join_by_foreign_key
-from streamfleet.dsl.functions import OfValue, checked_function, joiner_with_key, with_key
+from streamfleet.dsl.functions import OfValue, checked_function, checked_partitioner, joiner_with_key, with_key
 from streamfleet.dsl.graph import GraphNode, ProcessorGraphNode, SuppressGraphNode
 from streamfleet.dsl.grouped_table import KGroupedTable
 from streamfleet.dsl.join_nodes import TableJoinGraphNode
@@ -374,6 +374,8 @@ class KTable(StreamLike[K, V]):
     ) -> KTable[K, Any]:
         if not isinstance(other, KTable):
             raise OptionError(f"{operator_name} of a KTable needs another KTable, but was given {other!r}")
+        checked_partitioner(operator_name, options.partitioner)
+        checked_partitioner(operator_name, options.other_partitioner, "other_partitioner")
         of_both = ("key", "left", "right") if takes_key else ("left", "right")
         function = joiner_with_key(checked_function(operator_name, joiner, "joiner", of_both), takes_key=takes_key)
         return join_by_foreign_key(self, other, extractor, function, options, is_left=is_left)

@@ -7,6 +7,7 @@ from typing import Any
 
 from streamfleet.dsl.operators.table_view import (
     AnyProcessor,
+    PartsProcessor,
     TableOperator,
     TableView,
     UpdateForwarder,
@@ -15,7 +16,7 @@ from streamfleet.dsl.operators.table_view import (
     table_rows,
 )
 from streamfleet.processor.api import ProcessorContext
-from streamfleet.records import Change, Record
+from streamfleet.records import Change, Headers
 
 Initializer = Callable[[], Any]
 Aggregator = Callable[[Any, Any, Any], Any]
@@ -41,7 +42,7 @@ class StreamAggregateOperator(TableOperator):
         return store_view(self._store)
 
 
-class _StreamAggregate(AnyProcessor):
+class _StreamAggregate(PartsProcessor):
     def __init__(self, store: str, initializer: Initializer, aggregator: Aggregator, *, send_old_values: bool) -> None:
         self._store_name = store
         self._initializer = initializer
@@ -49,17 +50,16 @@ class _StreamAggregate(AnyProcessor):
         self._send_old_values = send_old_values
 
     def init(self, context: ProcessorContext[Any, Any]) -> None:
-        self.context = context
+        self.context = internal(context)
         store = context.get_state_store(self._store_name)
         rows = table_rows(store)
         self._locate, self._get_at, self._put_at = rows.locate, rows.get_at, rows.put_at
         forwarder = UpdateForwarder(context, store, send_old_values=self._send_old_values)
-        self._forwards_at_once = internal(context).has_children and not forwarder.is_cached
+        self._forwards_at_once = self.context.has_children and not forwarder.is_cached
 
-    def process(self, record: Record[Any, Any]) -> None:
-        key, value, timestamp = record.key, record.value, record.timestamp
+    def process_parts(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if key is None or value is None:
-            internal(self.context).drop("null key or value")
+            self.context.drop("null key or value")
             return
         place = self._locate(key)
         row = self._get_at(place)
@@ -73,7 +73,7 @@ class _StreamAggregate(AnyProcessor):
         is_latest = self._put_at(place, new, timestamp)
         if is_latest is not None and self._forwards_at_once:
             change = Change(new, old if self._send_old_values else None, is_latest)
-            self.context.forward(Record(key, change, timestamp, record.headers))
+            self.context.forward_parts(key, change, timestamp, headers)
 
 
 def zero() -> int:

@@ -68,7 +68,7 @@ class _SlidingAggregate(WindowedAggregateProcessor):
             self._process_early(record, close_time)  # as in the original, nothing is emitted on close here
             return
         self._process(record, close_time)
-        self._emit_closed(record, close_time)
+        self._emit_closed(record.headers, close_time)
 
     def _process(self, record: Record[Any, Any], close_time: int) -> None:
         """Walk the key's windows around the record backwards, then make those that are missing."""
@@ -152,7 +152,7 @@ class _SlidingAggregate(WindowedAggregateProcessor):
             start = record.timestamp + 1
             window = TimeWindow(start, start + self._difference_ms)
             place = self._rows.locate(record.key, window.start)
-            self._put(record, window, place, after.value, None, after.timestamp)
+            self._put(record.key, record.headers, window, place, after.value, None, after.timestamp)
 
     def _make_window(self, record: Record[Any, Any], start: int, close_time: int) -> None:
         self._update_if_open(record, start, None, close_time)
@@ -160,7 +160,8 @@ class _SlidingAggregate(WindowedAggregateProcessor):
     def _update_if_open(self, record: Record[Any, Any], start: int, row: Row | None, close_time: int) -> None:
         end = start + self._difference_ms
         if end >= close_time:
-            self._update(record, TimeWindow(start, end), row, self._rows.locate(record.key, start))
+            key, place = record.key, self._rows.locate(record.key, start)
+            self._update(key, record.value, record.timestamp, record.headers, TimeWindow(start, end), row, place)
         else:
             self._internal.drop("expired window")
 

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streamfleet.dsl.operators.table_view import AnyProcessor, Row, TableView, ValueGetter, internal, value_or_none
+from streamfleet.dsl.operators.table_view import (
+    AnyProcessor,
+    PartsProcessor,
+    Row,
+    TableView,
+    ValueGetter,
+    internal,
+    value_or_none,
+)
 from streamfleet.processor.api import ProcessorContext
-from streamfleet.records import Record, RecordContext
+from streamfleet.records import Headers, RecordContext
 from streamfleet.state.record_buffer import HeldRecord, RecordBuffer
 
 KeySelector = Callable[[Any, Any], Any]
@@ -46,7 +54,7 @@ class StreamTableJoinOperator:
         return _WaitingJoin(self._buffer, self._view.make(), self._select_key, self._joiner, left=self._left)
 
 
-class _StreamTableJoin(AnyProcessor):
+class _StreamTableJoin(PartsProcessor):
     def __init__(self, table: ValueGetter, select_key: KeySelector, joiner: Callable[..., Any], *, left: bool) -> None:
         self._table = table
         self._select_key = select_key
@@ -54,22 +62,25 @@ class _StreamTableJoin(AnyProcessor):
         self._left = left
 
     def init(self, context: ProcessorContext[Any, Any]) -> None:
-        self.context = context
-        self._table.init(internal(context))
+        self.context = internal(context)
+        self._table.init(self.context)
         self._is_versioned = self._table.is_versioned
 
-    def process(self, record: Record[Any, Any]) -> None:
-        key = self._select_key(record.key, record.value)
-        if record.value is None or (key is None and not self._left):
-            internal(self.context).drop("null join key or value")
+    def process_parts(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        wanted = self._select_key(key, value)
+        if value is None or (wanted is None and not self._left):
+            self.context.drop("null join key or value")
             return
-        self._join(record, key)
+        self._join(wanted, key, value, timestamp, headers)
 
-    def _join(self, record: Record[Any, Any], key: Any) -> None:
-        found = None if key is None else value_or_none(self._row(key, record.timestamp))
+    def _join(self, wanted: Any, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        """`wanted` is the key in the table."""
+        found = None if wanted is None else value_or_none(self._row(wanted, timestamp))
         if found is not None or self._left:
-            joined = self._joiner(record.key, record.value, found)
-            self.context.forward(Record(record.key, joined, record.timestamp, record.headers))
+            self.context.forward_parts(key, self._joined(wanted, key, value, found), timestamp, headers)
+
+    def _joined(self, _wanted: Any, key: Any, value: Any, found: Any) -> Any:
+        return self._joiner(key, value, found)
 
     def _row(self, key: Any, timestamp: int) -> Row | None:
         """A table with history is asked for what it held at the time of the record."""
@@ -80,11 +91,8 @@ class _StreamTableJoin(AnyProcessor):
 
 
 class _BothKeysJoin(_StreamTableJoin):
-    def _join(self, record: Record[Any, Any], key: Any) -> None:
-        found = None if key is None else value_or_none(self._row(key, record.timestamp))
-        if found is not None or self._left:
-            joined = self._joiner(record.key, key, record.value, found)
-            self.context.forward(Record(record.key, joined, record.timestamp, record.headers))
+    def _joined(self, wanted: Any, key: Any, value: Any, found: Any) -> Any:
+        return self._joiner(key, wanted, value, found)
 
 
 class _WaitingJoin(_StreamTableJoin):
@@ -98,19 +106,20 @@ class _WaitingJoin(_StreamTableJoin):
         super().init(context)
         self._buffer: RecordBuffer = context.get_state_store(self._buffer_name)
 
-    def _join(self, record: Record[Any, Any], key: Any) -> None:
-        inside = internal(self.context)
-        context = inside.record_context or RecordContext("", -1, -1, record.timestamp, headers=record.headers)
-        if key is None or not self._buffer.put(record.key, record.value, context):
-            super()._join(record, key)  # nothing to wait for: without a key, or too late already
+    def _join(self, wanted: Any, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        context = self.context.record_context or RecordContext("", -1, -1, timestamp, headers=headers)
+        if wanted is None or not self._buffer.put(key, value, context):
+            super()._join(
+                wanted, key, value, timestamp, headers
+            )  # nothing to wait for: without a key, or too late already
             return
         self._buffer.take_due(self._join_held)
 
     def _join_held(self, held: HeldRecord) -> None:
         context = held.context
-        record = Record(held.key, held.value, context.timestamp, context.headers)
-        with internal(self.context).as_record(context):
-            super()._join(record, self._select_key(held.key, held.value))
+        with self.context.as_record(context):
+            wanted = self._select_key(held.key, held.value)
+            super()._join(wanted, held.key, held.value, context.timestamp, context.headers)
 
 
 def own_key(key: Any, _value: Any) -> Any:

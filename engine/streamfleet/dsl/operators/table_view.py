@@ -13,7 +13,7 @@ from typing import Any
 
 from streamfleet.errors import StreamsError
 from streamfleet.processor.api import InternalProcessorContext, Processor, ProcessorContext
-from streamfleet.records import Change, Record, ValueAndTimestamp
+from streamfleet.records import Change, Headers, Record, ValueAndTimestamp
 from streamfleet.state.api import VersionedKeyValueStore
 from streamfleet.state.key_value_store import OwnKeyValueStore
 from streamfleet.state.own_store import OwnStore
@@ -21,6 +21,16 @@ from streamfleet.state.window_store import OwnWindowStore
 
 AnyProcessor = Processor[Any, Any, Any, Any]
 Row = ValueAndTimestamp[Any]
+
+
+class PartsProcessor(AnyProcessor):
+    """Takes a record in its parts, and forwards with `forward_parts`: generated code makes no Record for it."""
+
+    def process(self, record: Record[Any, Any]) -> None:
+        self.process_parts(record.key, record.value, record.timestamp, record.headers)
+
+    @abstractmethod
+    def process_parts(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None: ...
 
 
 class ValueGetter(ABC):

@@ -8,6 +8,7 @@ from typing import Any
 from streamfleet.dsl.operators.aggregate import Aggregator, Initializer
 from streamfleet.dsl.operators.table_view import (
     AnyProcessor,
+    PartsProcessor,
     Row,
     TableOperator,
     TableView,
@@ -20,7 +21,7 @@ from streamfleet.dsl.operators.window_close import CloseTimer
 from streamfleet.dsl.windows import EmitStrategy, TimeWindows, Windows
 from streamfleet.errors import StreamsError
 from streamfleet.processor.api import ProcessorContext
-from streamfleet.records import NO_TIMESTAMP, Change, Record, TimeWindow, Windowed
+from streamfleet.records import NO_TIMESTAMP, Change, Headers, Record, TimeWindow, Windowed
 
 
 class WindowedAggregateOperator(TableOperator):
@@ -82,27 +83,27 @@ class WindowedAggregateProcessor(AnyProcessor):
             self._stream_time = timestamp
         return self._stream_time - grace_ms
 
-    def _update(self, record: Record[Any, Any], window: TimeWindow, row: Row | None, place: Any) -> None:
+    def _update(
+        self, key: Any, value: Any, timestamp: int, headers: Headers, window: TimeWindow, row: Row | None, place: Any
+    ) -> None:
         """Add the record to a window whose row is known (None: it has none), and where it is."""
-        timestamp = record.timestamp
         if row is None:
             old = self._initializer()
         else:
             old = row.value
             if row.timestamp > timestamp:  # noqa: PLR1730  (once per record: a call costs more)
                 timestamp = row.timestamp
-        new = self._aggregator(record.key, record.value, old)
-        self._put(record, window, place, new, old, timestamp)
+        self._put(key, headers, window, place, self._aggregator(key, value, old), old, timestamp)
 
     def _put(
-        self, record: Record[Any, Any], window: TimeWindow, place: Any, new: Any, old: Any, timestamp: int
+        self, key: Any, headers: Headers, window: TimeWindow, place: Any, new: Any, old: Any, timestamp: int
     ) -> None:
         self._rows.put_at(place, window.start, new, timestamp)
         if self._forwards_at_once:
             change = Change(new, old if self._send_old_values else None)
-            self.context.forward(Record(Windowed(record.key, window), change, timestamp, record.headers))
+            self._internal.forward_parts(Windowed(key, window), change, timestamp, headers)
 
-    def _emit_closed(self, record: Record[Any, Any], close_time: int) -> None:
+    def _emit_closed(self, headers: Headers, close_time: int) -> None:
         timer = self._timer
         if timer is None or not timer.is_due(close_time):
             return
@@ -113,7 +114,7 @@ class WindowedAggregateProcessor(AnyProcessor):
             for key, row in closed:
                 if row.timestamp < 0:
                     raise _without_timestamp(self._store_name)
-                self._forwarder.forward(Record(key, Change(row.value, None), row.timestamp, record.headers))
+                self._forwarder.forward(Record(key, Change(row.value, None), row.timestamp, headers))
         timer.emitted(close_time)
 
     @abstractmethod
@@ -157,7 +158,7 @@ class TimeWindowedAggregateOperator(WindowedAggregateOperator):
         )
 
 
-class _TimeWindowedAggregate(WindowedAggregateProcessor):
+class _TimeWindowedAggregate(WindowedAggregateProcessor, PartsProcessor):
     def __init__(
         self,
         windows: Windows,
@@ -180,14 +181,13 @@ class _TimeWindowedAggregate(WindowedAggregateProcessor):
         # Such a store in memory forgets a window as soon as it sees the record that closes it: then it must be emitted before.
         self._emits_first = self._has_least_retention and not self._store.is_persistent
 
-    def process(self, record: Record[Any, Any]) -> None:
-        key, timestamp = record.key, record.timestamp
+    def process_parts(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if key is None:
             self._internal.drop("null key")
             return
         close_time = self._observe(timestamp, self._windows.grace_ms)
         if self._emits_first:
-            self._emit_closed(record, close_time)
+            self._emit_closed(headers, close_time)
         rows = self._rows
         for window in (
             self._windows_known if self._known_from <= timestamp < self._known_until else self._windows_for(timestamp)
@@ -195,11 +195,11 @@ class _TimeWindowedAggregate(WindowedAggregateProcessor):
             start = window.start
             if window.end > close_time:
                 place = rows.locate(key, start)
-                self._update(record, window, rows.get_at(place, start), place)
+                self._update(key, value, timestamp, headers, window, rows.get_at(place, start), place)
             else:
                 self._internal.drop("expired window")
         if self._timer is not None and not self._emits_first:
-            self._emit_closed(record, close_time)
+            self._emit_closed(headers, close_time)
 
     def _windows_for(self, timestamp: int) -> tuple[TimeWindow, ...]:
         """Most records are of the window that the record before was of: one window alone is known until its end."""

@@ -134,6 +134,14 @@ def test_a_response_without_value_comes_back_as_it_was():
         ),
         (lambda t: t.join(t, lambda one: one, foreign_key=lambda v: v), r"joiner is called with \(left, right\)"),
         (
+            lambda t: t.join(t, lambda one, other: one, foreign_key=lambda v: v, partitioner=lambda key: [0]),
+            r"join: the partitioner is called with \(topic, key, value, num_partitions\)",
+        ),
+        (
+            lambda t: t.left_join(t, lambda one, other: one, foreign_key=lambda v: v, other_partitioner=0),
+            r"left_join needs a function of .* as other_partitioner, but was given 0",
+        ),
+        (
             lambda t: t.join(t, lambda one, other: one, partitioner=lambda *a: [0]),
             "partitioners and foreign_key_with_key are for foreign-key joins",
         ),

@@ -62,3 +62,16 @@ def test_a_joiner_that_does_not_take_both_keys_is_refused():
         builder.stream("in").join(
             builder.global_table("g"), lambda key, left, right: left, key_selector=lambda k, v: k, with_both_keys=True
         )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"partitioner": lambda key: [0]}, r"the partitioner is called with \(topic, key, value, num_partitions\)"),
+        ({"partitioner": 0}, "as partitioner, but was given 0"),
+        ({"partitions": "3"}, "partitions must be a whole number, got '3'"),
+    ],
+)
+def test_options_of_repartition_that_do_not_fit_are_refused(options, message):
+    with pytest.raises(sf.OptionError, match=f"repartition.*{message}"):
+        sf.StreamsBuilder().stream("in").repartition(**options)
