@@ -9,6 +9,10 @@ from tests.conformance.recorder.generator.graph import Graph, Node
 
 def aggregated(graph: Graph) -> bool:
     """A stream, grouped and aggregated."""
+    if graph.groups and graph.draw.chance(15):
+        group, grouped = graph.draw.of(graph.groups)
+        _aggregate(graph, grouped, grouped.key, on=group)
+        return True
     node = graph.pick("stream")
     if node is None:
         return False
@@ -29,15 +33,13 @@ def table_aggregated(graph: Graph) -> bool:
     graph.add("group_by", on=node.id, fn=fn, **_group_options(graph, "string", node.value))
     op = draw.one("count", "reduce", "aggregate")
     if op == "count":
-        graph.node("table", "string", "long", op, **graph.materialized("string", "long", 50), **draw.named())
+        graph.node("table", "string", "long", op, **graph.kept("string", "long", 50), **draw.named())
     elif op == "reduce":
         undo = ["sub", "$agg", "$v"] if node.value != "string" else ["tail", ["concat", "$agg", "-", "$v"], 12]
         if node.value in functions.NUMBERS:
             undo = functions.converted(node.value, undo)
         fields = {"adder": functions.reducer(draw, node.value), "subtractor": undo}
-        graph.node(
-            "table", "string", node.value, op, **fields, **graph.materialized("string", node.value, 50), **draw.named()
-        )
+        graph.node("table", "string", node.value, op, **fields, **graph.kept("string", node.value, 50), **draw.named())
     else:
         text = functions.as_text(node.value, "$v")
         fields = {
@@ -45,9 +47,7 @@ def table_aggregated(graph: Graph) -> bool:
             "adder": functions.aggregator(draw, node.value, "string"),
             "subtractor": ["tail", ["concat", "$agg", "-", text], 12],
         }
-        graph.node(
-            "table", "string", "string", op, **fields, **graph.materialized("string", "string", 50), **draw.named()
-        )
+        graph.node("table", "string", "string", op, **fields, **graph.kept("string", "string", 50), **draw.named())
     return True
 
 
@@ -56,13 +56,18 @@ def windowed(graph: Graph) -> bool:
     node = graph.pick("stream")
     if node is None:
         return False
-    key = _grouped(graph, node)
+    if graph.groups and graph.draw.chance(15):
+        group, node = graph.draw.of(graph.groups)
+        key: Json = node.key
+        on: dict[str, Json] = {"on": group}
+    else:
+        key, on = _grouped(graph, node), {}
     if key is None or functions.is_windowed(key):
         return False
     draw = graph.draw
     kind = draw.weighted({"tumbling": 4, "hopping": 3, "sliding": 3, "session": 4, "unlimited": 1})
     chosen, key_kind, span = window(graph, kind, key)
-    graph.add("windowed_by", window=chosen)
+    graph.add("windowed_by", window=chosen, **on)
     emits_on_close = False
     if kind != "unlimited" and draw.chance(35):
         strategy = draw.weighted({"on_window_close": 4, "on_window_update": 1})
@@ -85,24 +90,27 @@ def closed_in_supplied_store(graph: Graph) -> bool:
     kind, fields = _aggregation(graph, op, node.value)
     if op == "aggregate" and shape == "session":
         fields["merger"] = functions.merger(kind)
-    supplier = _supplier(graph, key_kind, 3 * span + 200)
+    brought = supplier(graph, key_kind, 3 * span + 200)
     if shape == "session":
-        supplier["memory"] = True  # on disk Java cannot find the sessions that have closed
+        brought["memory"] = True  # on disk Java cannot find the sessions that have closed
     graph.add("windowed_by", window=chosen)
     graph.add("emit_strategy", strategy="on_window_close")
-    graph.node("table", key_kind, kind, op, **fields, **graph.supplied(key, kind, supplier), **draw.named())
+    graph.node("table", key_kind, kind, op, **fields, **graph.supplied(key, kind, brought), **draw.named())
     return True
 
 
 def _grouped(graph: Graph, node: Node) -> Json:
     """Groups a stream; returns the type of the new key, or None if it cannot be grouped."""
     draw = graph.draw
-    if draw.chance(50) and not functions.is_windowed(node.key):
-        graph.add("group_by_key", on=node.id, **_group_options(graph, node.key, node.value))
+    group = draw.fresh("kg")
+    if draw.chance(50) and (not functions.is_windowed(node.key) or draw.chance(30)):
+        graph.add("group_by_key", on=node.id, id=group, **_group_options(graph, node.key, node.value))
+        graph.groups.append((group, node))
         return node.key
     key = draw.weighted({"string": 9, "long": 1})
     fn = functions.key(draw, node.key, node.value, key)
-    graph.add("group_by", on=node.id, fn=fn, **_group_options(graph, key, node.value))
+    graph.add("group_by", on=node.id, id=group, fn=fn, **_group_options(graph, key, node.value))
+    graph.groups.append((group, Node("stream", node.id, key, node.value)))
     return key
 
 
@@ -111,20 +119,11 @@ def _group_options(graph: Graph, key: Json, value: Json) -> dict[str, Json]:
     return {"grouped": spec} if spec else {}
 
 
-def _aggregate(graph: Graph, node: Node, key: Json) -> None:
+def _aggregate(graph: Graph, node: Node, key: Json, **on: Json) -> None:
     draw = graph.draw
     op = draw.one("count", "reduce", "aggregate")
     kind, fields = _aggregation(graph, op, node.value)
-    store = graph.materialized(key, kind, 50)
-    if draw.chance(12):
-        kinds: list[Json] = [
-            {"kind": "lru", "capacity": 2},
-            {"kind": "kv", "memory": True},
-            {"kind": "kv"},
-            {"kind": "timestamped_kv"},
-        ]
-        store = graph.supplied(key, kind, {"name": draw.fresh("st"), **draw.of(kinds)})
-    graph.node("table", key, kind, op, **fields, **store, **draw.named())
+    graph.node("table", key, kind, op, **on, **fields, **graph.kept(key, kind, 50), **draw.named())
 
 
 def _aggregation(graph: Graph, op: str, value: Json) -> tuple[Json, dict[str, Json]]:
@@ -144,14 +143,15 @@ def window(graph: Graph, kind: str, key: Json) -> tuple[Json, Json, int]:
     grace = draw.maybe(70, grace=draw.one(0, 1, 5, 20, 100, 100_000))
     added = grace.get("grace", 0)
     if kind in ("tumbling", "hopping"):
-        size = draw.one(5, 10, 10, 20, 30_000)
-        advance = {"advance": draw.one(max(1, size // 4), max(1, size // 3), size // 2)} if kind == "hopping" else {}
+        size = draw.one(1, 5, 10, 10, 20, 30_000)
+        parts = (size // 4, size // 3, size // 2)
+        advance = {"advance": max(1, draw.of(parts))} if kind == "hopping" else {}
         return {"kind": "time", "size": size, **advance, **grace}, {"time_windowed": key, "size": size}, size + added
     if kind == "sliding":
         diff = draw.one(3, 10, 20)
         return {"kind": "sliding", "diff": diff, **grace}, {"time_windowed": key, "size": diff}, 2 * diff + added
     if kind == "session":
-        gap = draw.one(1, 5, 10, 30)
+        gap = draw.one(0, 1, 5, 10, 30)
         return {"kind": "session", "gap": gap, **grace}, {"session_windowed": key}, gap + added
     return {"kind": "unlimited", **draw.maybe(40, start=10)}, {"time_windowed": key, "size": 10}, 0
 
@@ -170,7 +170,7 @@ def _aggregate_windows(
         # In memory and with the least retention Java has forgotten a window by the time it closes.
         store = {"materialized": store.get("materialized", graph.serdes(key, kind)) | {"retention": 3 * span + 200}}
     elif draw.chance(15) and window in ("tumbling", "hopping", "session"):
-        store = graph.supplied(key, kind, _supplier(graph, key_kind, span))
+        store = graph.supplied(key, kind, supplier(graph, key_kind, span))
     table = graph.node("table", key_kind, kind, op, **fields, **store, **draw.named())
     if window == "unlimited":
         # Its end does not fit into the bytes of a key, so nothing but the start may be looked at later.
@@ -179,7 +179,7 @@ def _aggregate_windows(
         graph.node("stream", key, kind, "to_stream", on=table.id, fn=fn)
 
 
-def _supplier(graph: Graph, key_kind: Json, span: int) -> Json:
+def supplier(graph: Graph, key_kind: Json, span: int) -> Json:
     draw = graph.draw
     common = {"name": draw.fresh("st"), "retention": span + draw.one(0, 20, 60_000), **draw.maybe(40, memory=True)}
     if "session_windowed" in key_kind:

@@ -12,6 +12,8 @@ _VARIABLES = {
     "adder": ["$v"],
     "subtractor": ["$v"],
     "key_fn": ["$v"],
+    "fk": ["$v"],
+    "merger": ["$a", "$b"],
 }
 _OPTION_OBJECTS = ("consumed", "produced", "grouped", "repartitioned", "materialized")
 _STRICT_PERCENT = 35
@@ -23,7 +25,8 @@ def sabotaged(draw: Draw, scenario: Json) -> Json:
     if draw.chance(45):
         scenario["config"]["errors.dead.letter.queue.topic.name"] = "dlq"
         scenario["topics"]["dlq"] = {"key": "hex", "value": "hex"}
-    breakable = [op for op in scenario["topology"] if _functions(op)]
+    # What waits for its grace and fails is tried again by Java with every later record, and nothing behind it leaves any more.
+    breakable = [op for op in scenario["topology"] if _functions(op) and "grace" not in op.get("joined", {})]
     for op in draw.some(breakable, 2) if breakable else []:
         _break(draw, op)
     for op in scenario["topology"]:
@@ -36,6 +39,17 @@ def sabotaged(draw: Draw, scenario: Json) -> Json:
         if "pipe" in step and isinstance(step["pipe"][2], str) and draw.chance(45):
             step["pipe"][2] = draw.one("a7", "b7", "x?", "y!", "7", "a!", "n?")
     return scenario
+
+
+def handled(draw: Draw, scenario: Json) -> Json:
+    """Mostly with handlers that go on, for a scenario that may fail as it is."""
+    config = {"processing.exception.handler": "continue"} if draw.chance(75) else {}
+    if draw.chance(30):
+        config["errors.dead.letter.queue.topic.name"] = "dlq"
+        scenario["topics"]["dlq"] = {"key": "hex", "value": "hex"}
+        # A store that is given no key fails in words, and with a class, of its own.
+        scenario["steps"] = [step for step in scenario["steps"] if step.get("pipe", ["", ""])[1] is not None]
+    return scenario | {"config": config}
 
 
 def _functions(op: Json) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tests.conformance.recorder.generator import (
     aggregations,
     failing,
+    graph_mistakes,
     inputs,
     joins,
     mistakes,
@@ -29,6 +30,7 @@ STATELESS: dict[Operator, int] = {
     operators.split: 2,
     operators.repartitioned: 2,
     operators.processed: 2,
+    operators.looked_up: 1,
     operators.through_topic: 1,
 }
 TABLES: dict[Operator, int] = {
@@ -94,6 +96,7 @@ OWN_PROCESSORS: dict[Operator, int] = {
 }
 STREAM_JOINS: dict[Operator, int] = {
     joins.streams_joined: 6,
+    joins.joined_with_itself: 1,
     operators.filtered: 1,
     operators.mapped: 2,
     operators.mapped_values: 1,
@@ -103,6 +106,7 @@ STREAM_JOINS: dict[Operator, int] = {
 }
 FOREIGN_JOINS: dict[Operator, int] = {
     joins.foreign_joined: 6,
+    operators.counted_by_number: 1,
     operators.filtered: 1,
     operators.mapped_values: 2,
     operators.table_joined: 1,
@@ -132,6 +136,7 @@ COGROUPS: dict[Operator, int] = {
 VERSIONS: dict[Operator, int] = {
     joins.versioned_table: 2,
     joins.versioned_count: 2,
+    joins.derived_with_versions: 2,
     joins.joined_with_grace: 4,
     joins.foreign_joined: 2,
     operators.stream_table_joined: 3,
@@ -142,6 +147,17 @@ VERSIONS: dict[Operator, int] = {
     operators.to_stream: 1,
     operators.to_table: 1,
     aggregations.table_aggregated: 2,
+}
+SELF_JOINS: dict[Operator, int] = {
+    joins.joined_with_itself: 6,
+    operators.filtered: 2,
+    operators.mapped: 2,
+    operators.mapped_values: 2,
+    operators.merged: 1,
+    operators.processed: 1,
+    operators.to_table: 1,
+    operators.stream_table_joined: 1,
+    aggregations.aggregated: 2,
 }
 ANYTHING: dict[Operator, int] = {}
 EVERYTHING: dict[Operator, int] = {}
@@ -154,6 +170,12 @@ for _mixed, _parts in (
             _mixed[_operator] = _mixed.get(_operator, 0) + _weight
 
 
+_EMIT_INTERVALS = (
+    "__emit.interval.ms.kstreams.windowed.aggregation__",
+    "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__",
+)
+
+
 def _config(draw: Draw) -> dict[str, Json]:
     config: dict[str, Json] = {"application.id": "app", "default.key.serde": "string", "default.value.serde": "string"}
     config |= draw.maybe(30, **{"statestore.cache.max.bytes": 0})
@@ -161,7 +183,7 @@ def _config(draw: Draw) -> dict[str, Json]:
     return config
 
 
-def _finished(draw: Draw, graph: Graph, pace: int) -> Json:
+def _finished(draw: Draw, graph: Graph, pace: int, advance_percent: int = 4) -> Json:
     """Sinks for what the last nodes yield, and a script for the sources."""
     read = {op.get("on") for op in graph.ops} | {op.get("with") for op in graph.ops}
     for node in list(graph.nodes):
@@ -171,13 +193,19 @@ def _finished(draw: Draw, graph: Graph, pace: int) -> Json:
             node = graph.table_to_stream(node)
         if node.kind == "stream":
             graph.sink(node)
+    written = graph.sources | graph.filled
+    steps = inputs.script(
+        draw, written, steps=draw.between(10, 24), pace=pace, advance_percent=advance_percent, today=_today(graph)
+    )
     return {
-        "topics": graph.sources | graph.outputs,
+        "topics": written | graph.outputs,
         "topology": graph.ops,
         **draw.maybe(10, wall_clock=1000),
-        "steps": inputs.script(
-            draw, graph.sources, steps=draw.between(10, 24), pace=pace, advance_percent=4, today=_today(graph)
-        ),
+        "steps": [
+            step
+            for step in steps
+            if not ("pipe" in step and step["pipe"][0] in graph.filled and step["pipe"][1] is None)
+        ],
     }
 
 
@@ -203,6 +231,10 @@ def _chain(weights: dict[Operator, int], starts: dict[Operator, int], least: int
         if weights in (AGGREGATIONS, WINDOWS) and draw.chance(10):
             # Too small for a few entries. Not where tables read themselves while they are flushed: there Java counts twice.
             config["statestore.cache.max.bytes"] = draw.one(120, 300)
+        if weights in (CLOSINGS, STREAM_JOINS, EVERYTHING) and draw.chance(20):
+            # What has closed is looked for every now and then only, by the wall clock.
+            config |= dict.fromkeys(_EMIT_INTERVALS, draw.one(1, 10, 60))
+            return {"config": config, **_finished(draw, graph, pace, advance_percent=25)}
         return {"config": config, **_finished(draw, graph, pace)}
 
     return family
@@ -213,7 +245,11 @@ def _stream(graph: Graph) -> bool:
 
 
 def _with_config(family: Callable[[Draw], Json]) -> Callable[[Draw], Json]:
-    return lambda draw: {"config": _config(draw), **family(draw)}
+    def with_config(draw: Draw) -> Json:
+        config, found = _config(draw), family(draw)
+        return {**found, "config": config | found.get("config", {})}
+
+    return with_config
 
 
 _ALL_SOURCES: dict[Operator, int] = {
@@ -239,18 +275,28 @@ FAMILIES: dict[str, Callable[[Draw], Json]] = {
         draw, _chain(OWN_PROCESSORS, {_stream: 3, operators.table: 1}, 4, 9)(draw)
     ),
     "everything": lambda draw: settings.optimized(draw, _chain(EVERYTHING, _ALL_SOURCES, 4, 10)(draw)),
+    "selfjoin": lambda draw: settings.optimized(draw, _chain(SELF_JOINS, {_stream: 1}, 2, 6)(draw)),
     "store": _with_config(store_scripts.scenario),
     "history": _with_config(store_scripts.history),
-    "papi": _with_config(processor_graphs.scenario),
+    "papi": _with_config(lambda draw: failing.handled(draw, processor_graphs.scenario(draw))),
     "shared": _with_config(processor_graphs.shared),
     "errors": lambda draw: failing.sabotaged(draw, _small(draw)),
-    "timestamps": lambda draw: settings.with_extractors(draw, _small(draw)),
+    "badinput": lambda draw: failing.sabotaged(draw, _waiting(draw)),
+    "timestamps": lambda draw: settings.with_extractors(draw, _small(draw) if draw.chance(50) else _waiting(draw)),
     "idle": lambda draw: settings.with_idling(draw, FAMILIES["join"](draw)),
-    "topology": lambda draw: settings.topology_only(draw, FAMILIES["chain"](draw)),
+    "topology": lambda draw: settings.topology_only(
+        draw, FAMILIES[draw.one("chain", "everything", "everything")](draw)
+    ),
     "mistake": lambda draw: mistakes.mistaken(draw, FAMILIES["stateless"](draw)),
+    "graphmistake": _with_config(lambda draw: graph_mistakes.mistaken(draw, processor_graphs.scenario(draw))),
     "naming": lambda draw: settings.topology_only(draw, settings.clashing(draw, FAMILIES["chain"](draw))),
 }
 
 
 def _small(draw: Draw) -> Json:
     return FAMILIES[draw.one("stateless", "aggregate", "table", "window", "join")](draw)
+
+
+def _waiting(draw: Draw) -> Json:
+    """Operators that give no result, or not yet, for the record they are called with."""
+    return FAMILIES[draw.one("ssjoin", "fkjoin", "suppress", "cogroup", "versioned", "closing")](draw)

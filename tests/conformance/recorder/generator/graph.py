@@ -28,6 +28,10 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     sources: dict[str, Json] = field(default_factory=dict)
     """Topic -> {key, value} of what the script can write to."""
+    filled: dict[str, Json] = field(default_factory=dict)
+    """The same of topics that fill global stores: no store takes a record without a key."""
+    groups: list[tuple[str, Node]] = field(default_factory=list)
+    """Grouped streams that can be aggregated once more: the id of the op, and what the records are."""
     outputs: dict[str, Json] = field(default_factory=dict)
     is_explicit: bool = False
     """Every option object gets serdes: where a windowed table is suppressed, Java forgets those it was not told."""
@@ -77,6 +81,18 @@ class Graph:
         if self.draw.chance(25):
             spec["type"] = self.draw.one("in_memory", "rocksdb")
         return {"materialized": spec}
+
+    def kept(self, key: Json, value: Json, percent: int) -> dict[str, Json]:
+        """As `materialized`, for tables by key: now and then in a store that the user brings."""
+        if not self.draw.chance(8):
+            return self.materialized(key, value, percent)
+        kinds: list[Json] = [
+            {"kind": "lru", "capacity": 2},
+            {"kind": "kv", "memory": True},
+            {"kind": "kv"},
+            {"kind": "timestamped_kv"},
+        ]
+        return self.supplied(key, value, {"name": self.draw.fresh("st"), **self.draw.of(kinds)})
 
     def supplied(self, key: Json, value: Json, supplier: Json) -> dict[str, Json]:
         """The field `materialized` with a store supplier."""

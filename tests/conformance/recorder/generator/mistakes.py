@@ -149,6 +149,50 @@ def _versions(draw: Draw) -> list[Json]:
     ]
 
 
+def _tables(draw: Draw) -> list[Json]:
+    """Joins, suppression and global tables of tables with and without a history."""
+    history = {"supplier": {"name": draw.one("m", "n"), "kind": "versioned", "history": draw.one(0, 5, 100)}}
+    other: Json = draw.one({}, {"materialized": {"store": draw.one("m", "o")}})
+    ops: list[Json] = [
+        {"op": "table", "topic": "m1", "id": "one", **draw.maybe(60, materialized=history)},
+        {"op": draw.one("table", "table", "global_table"), "topic": draw.one("m2", "m2", "m1"), "id": "two", **other},
+    ]
+    if ops[1]["op"] == "global_table":
+        if draw.chance(50):
+            ops[1]["materialized"] = {"supplier": history["supplier"] | {"name": "g"}}
+        return ops
+    joined = {"joiner": _JOINER, **draw.maybe(30, named=draw.one("m", "x", "a b"))}
+    if draw.chance(50):
+        joined = {"joiner": _JOINER, "fk": "$v", **draw.maybe(50, table_joined={"name": draw.one("m", "x", "a b")})}
+    joined |= draw.maybe(40, materialized=draw.one({"store": "m"}, {"store": "r"}, history))
+    ops.append({"op": draw.one("join", "left_join"), "on": "one", "with": "two", **joined})
+    if draw.chance(50):
+        until: dict[str, Json] = draw.one({"until": "window_closes"}, {"until": "time_limit", "ms": 5})
+        ops.append({"op": "suppress", "suppressed": until | draw.maybe(30, name=draw.one("m", "x", "s"))})
+    return ops
+
+
+def _cogroups(draw: Draw) -> list[Json]:
+    fields: dict[str, Json] = {"init": ""}
+    window = draw.one(
+        None,
+        {"kind": "time", "size": _sizes(draw)},
+        {"kind": "session", "gap": _sizes(draw)},
+        {"kind": "sliding", "diff": _sizes(draw)},
+        {"kind": "unlimited"},
+    )
+    ops = [*_grouped(draw), {"op": "cogroup", "fn": ["concat", "$agg", "$v"]}]
+    if window is not None:
+        ops.append({"op": "windowed_by", "window": window})
+    if window is not None and window["kind"] == "session":
+        fields["merger"] = ["concat", "$a", "$b"]
+    store = draw.one(
+        {"store": draw.one("m", "a b")}, {"retention": draw.one(0, 4, 100)}, {"store": "m", "retention": 4}
+    )
+    fields |= draw.maybe(60, materialized=store) | draw.maybe(40, named=draw.one("m", "a b"))
+    return [*ops, {"op": "aggregate", **fields}]
+
+
 _MISTAKES: tuple[Mistake, ...] = (
     _windows,
     _windows,
@@ -160,4 +204,7 @@ _MISTAKES: tuple[Mistake, ...] = (
     _suppliers,
     _sources,
     _versions,
+    _tables,
+    _tables,
+    _cogroups,
 )

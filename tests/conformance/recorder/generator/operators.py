@@ -20,6 +20,13 @@ Operator = Callable[[Graph], bool]
 
 def stream(graph: Graph, value: Json = "string") -> bool:
     draw = graph.draw
+    read = [node for node in graph.ops if node["op"] == "stream" and "topics" in node]
+    fitting = [op["topics"] for op in read if all(graph.sources.get(t, {}).get("value") == value for t in op["topics"])]
+    if fitting and draw.chance(12):
+        # What is read twice has one source.
+        serdes = {"consumed": {"key": "string", "value": value}} if value != "string" or draw.chance(25) else {}
+        graph.node("stream", "string", value, "stream", topics=draw.of(fitting), **serdes)
+        return True
     topics = [draw.fresh("in") for _ in range(draw.weighted({1: 8, 2: 1}))]
     consumed = draw.maybe(25, key="string") | draw.maybe(15, name=draw.fresh("src"))
     consumed |= {"value": value} if value != "string" or draw.chance(25) else {}
@@ -31,7 +38,7 @@ def stream(graph: Graph, value: Json = "string") -> bool:
 
 def table(graph: Graph) -> bool:
     topic = graph.draw.fresh("t")
-    fields = graph.materialized("string", "string", 40)
+    fields = graph.kept("string", "string", 40)
     if graph.draw.chance(15):
         # Java takes the serdes from here then, and forgets those of the store.
         fields["consumed"] = {"name": graph.draw.fresh("src"), "key": "string", "value": "string"}
@@ -43,6 +50,8 @@ def table(graph: Graph) -> bool:
 def global_table(graph: Graph) -> bool:
     topic = graph.draw.fresh("g")
     store = draw_named_store(graph) if graph.draw.chance(30) else {}
+    if not store:
+        store = graph.draw.maybe(20, consumed={"name": graph.draw.fresh("src"), "key": "string", "value": "string"})
     graph.node("global", "string", "string", "global_table", topic=topic, **store)
     graph.sources[topic] = {"key": "string", "value": "string"}
     return True
@@ -70,7 +79,7 @@ def filtered(graph: Graph) -> bool:
     if node is None:
         return False
     op = graph.draw.one("filter", "filter_not")
-    store = graph.materialized(node.key, node.value, 35) if node.kind == "table" and node.value == "string" else {}
+    store = graph.kept(node.key, node.value, 35) if node.kind == "table" and node.value == "string" else {}
     pred = functions.predicate(graph.draw, node.value)
     graph.node(node.kind, node.key, node.value, op, on=node.id, pred=pred, **graph.draw.named(), **store)
     return True
@@ -84,7 +93,7 @@ def mapped_values(graph: Graph) -> bool:
     kind = draw.weighted(functions.VALUE_TYPES)
     uses_key = draw.chance(25) and kind == "string"
     fn = functions.value(draw, node.value, kind, key=uses_key)
-    store = graph.materialized(node.key, kind, 35) if node.kind == "table" else {}
+    store = graph.kept(node.key, kind, 35) if node.kind == "table" else {}
     graph.node(node.kind, node.key, kind, "map_values", on=node.id, fn=fn, **draw.named(), **store)
     return True
 
@@ -163,7 +172,7 @@ def split(graph: Graph) -> bool:
 
 def repartitioned(graph: Graph) -> bool:
     node = graph.pick("stream")
-    if node is None or functions.is_windowed(node.key):
+    if node is None or (functions.is_windowed(node.key) and not graph.draw.chance(30)):
         return False
     draw = graph.draw
     spec = graph.serdes(node.key, node.value) | draw.maybe(40, name=draw.fresh("rp"))
@@ -206,8 +215,12 @@ def processed(graph: Graph) -> bool:
             {"name": "apply", "fn": ["list", ["pair", "$k", ["concat", "$topic", "/", "$partition", "/", "$offset"]]]},
             {"name": "apply", "fn": ["list", ["pair", "$k", ["concat", "$stream_time", "/", "$wall_clock"]]]},
             {"name": "punctuate", "type": draw.one("stream_time", "wall_clock"), "interval": draw.one(5, 10, 30)},
+            {"name": "fail_on", "value": "b7"},
         ]
     )
+    if processor["name"] == "fail_on" and draw.chance(50):
+        graph.node("stream", "string", "string", "process_values", on=node.id, processor=processor, **draw.named())
+        return True
     if processor["name"] == "punctuate":
         processor = processor | draw.maybe(30, limit=2) | draw.maybe(20, start=draw.one(3, 20))
     graph.node("stream", "string", "string", "process", on=node.id, processor=processor, **draw.named())
@@ -263,14 +276,56 @@ def counted_in_store(graph: Graph) -> bool:
     return True
 
 
+def looked_up(graph: Graph) -> bool:
+    """A processor that reads a store: a global one, or one that another processor has filled."""
+    node = graph.pick("stream")
+    if node is None or node.key != "string" or node.value != "string":
+        return False
+    draw = graph.draw
+    texts = {"key": "string", "value": "string"}
+    spec: Json = {"name": draw.fresh("ls"), "kind": draw.one("kv", "timestamped_kv"), **texts}
+    processor = {"name": "lookup", "store": spec["name"]}
+    if draw.chance(50):
+        topic = draw.fresh("gs")
+        put = {"name": "put", "store": spec["name"]}
+        consumed = texts | draw.maybe(30, name=draw.fresh("src"))
+        graph.add("add_global_store", store=spec | {"logging": False}, topic=topic, consumed=consumed, processor=put)
+        graph.filled[topic] = texts
+        graph.node("stream", "string", "string", "process", on=node.id, processor=processor, **draw.named())
+        return True
+    guarded = graph.node("stream", "string", "string", "filter", on=node.id, pred=["not", ["is_null", "$k"]])
+    graph.add("add_state_store", store=spec | draw.maybe(40, caching=True) | draw.maybe(30, memory=True))
+    filling: Json = {"name": "put", "store": spec["name"]}
+    if draw.chance(40):
+        filling = {"name": "buffer", "store": spec["name"], "type": draw.one("stream_time", "wall_clock")}
+        filling |= {"interval": draw.one(5, 10, 25)}
+    first = graph.node("stream", "string", "string", "process", on=guarded.id, processor=filling, stores=[spec["name"]])
+    if filling["name"] == "put":
+        graph.nodes.remove(first)
+    second = graph.partner(node, "stream")
+    if second is None or second.value != "string":
+        second = node
+    graph.node(
+        "stream",
+        "string",
+        "string",
+        "process",
+        on=second.id,
+        processor=processor,
+        stores=[spec["name"]],
+        **draw.named(),
+    )
+    return True
+
+
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
 def to_table(graph: Graph) -> bool:
     node = graph.pick("stream")
-    if node is None or functions.is_windowed(node.key):
+    if node is None or (functions.is_windowed(node.key) and not graph.draw.chance(30)):
         return False
-    store = graph.materialized(node.key, node.value, 40)
+    store = graph.kept(node.key, node.value, 40)
     graph.node("table", node.key, node.value, "to_table", on=node.id, **store, **graph.draw.named())
     return True
 
@@ -283,9 +338,22 @@ def to_stream(graph: Graph) -> bool:
     return True
 
 
-def transformed(graph: Graph) -> bool:
+def counted_by_number(graph: Graph) -> bool:
+    """A table whose keys are numbers: others may point to its rows."""
     node = graph.pick("table")
     if node is None or functions.is_windowed(node.key):
+        return False
+    draw = graph.draw
+    kind = draw.one("long", "int")
+    fn = ["pair", functions.key(draw, node.key, node.value, kind), "$v"]
+    graph.add("group_by", on=node.id, fn=fn, grouped={"key": kind, "value": node.value})
+    graph.node("table", kind, "long", "count", materialized={"key": kind, "value": "long"}, **draw.named())
+    return True
+
+
+def transformed(graph: Graph) -> bool:
+    node = graph.pick("table")
+    if node is None:
         return False
     draw = graph.draw
     fields: dict[str, Json] = {}
@@ -296,7 +364,7 @@ def transformed(graph: Graph) -> bool:
         fields = {"stores": [name]}
     else:
         transformer = {"name": "apply", "fn": functions.value(draw, node.value, "string", key=draw.chance(30))}
-    store = graph.materialized(node.key, "string", 35)
+    store = graph.kept(node.key, "string", 35)
     graph.node(
         "table",
         node.key,
@@ -322,7 +390,7 @@ def table_joined(graph: Graph) -> bool:
     draw = graph.draw
     op = draw.one("join", "left_join", "outer_join")
     fields = {"on": node.id, "with": other.id, "joiner": functions.joiner(draw, may_use_key=False)}
-    store = graph.materialized(node.key, "string", 30)
+    store = graph.kept(node.key, "string", 30)
     graph.node("table", node.key, "string", op, **fields, **store, **draw.named())
     return True
 

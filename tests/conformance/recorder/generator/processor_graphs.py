@@ -25,7 +25,12 @@ class ProcessorGraph:
         fields = draw.maybe(20, extractor=draw.one("fail", "log_and_skip", "use_partition_time")) | draw.maybe(
             10, reset="earliest"
         )
-        self.ops.append({"op": "add_source", "name": name, "topics": topics, **fields})
+        fields |= draw.maybe(20, key="string") | draw.maybe(20, value="string")
+        read: dict[str, Json] = {"topics": topics}
+        if draw.chance(12):
+            prefix = draw.fresh("logs")
+            topics, read = [f"{prefix}-{end}" for end in "ab"], {"pattern": f"{prefix}-.*"}
+        self.ops.append({"op": "add_source", "name": name, **read, **fields})
         self.sources |= dict.fromkeys(topics, _TEXTS)
         self.parents.append(name)
 
@@ -69,6 +74,12 @@ class ProcessorGraph:
         if self.filled and draw.chance(30):
             self.add_lookup()
             return
+        if draw.chance(12):
+            self.add_route()
+            return
+        if draw.chance(10):
+            self.add_count()
+            return
         name = draw.fresh("p")
         stateful = bool(self.stores) and draw.chance(55)
         spec = self._stateful() if stateful else self._stateless()
@@ -77,6 +88,35 @@ class ProcessorGraph:
             self.ops.append({"op": "connect", "processor": name, "stores": [spec["store"]]})
         if spec["name"] != "put":
             self.parents.append(name)
+
+    def add_route(self) -> None:
+        """A processor that names the child it forwards to, behind one that writes such names."""
+        draw = self.draw
+        writer, router, *children = [draw.fresh("p") for _ in range(4)]
+        places = [draw.one(*children), draw.one("*", *children)]
+        fn = ["list", *(["pair", "$k", ["concat", place, ":", ["tail", "$v", 5]]] for place in places)]
+        self.ops.append(_processor(writer, {"name": "apply", "fn": fn}, draw.some(self.parents, 2)))
+        self.ops.append(_processor(router, {"name": "route"}, [writer]))
+        self.ops.extend(_processor(child, self._stateless(), [router]) for child in children)
+        self.parents.extend(children)
+
+    def add_count(self) -> None:
+        """A processor that counts, with a store that its supplier brings, and a sink for its numbers."""
+        draw = self.draw
+        name, topic = draw.fresh("p"), draw.fresh("out")
+        spec = {
+            "name": draw.fresh("cs"),
+            "kind": "kv",
+            "key": "string",
+            "value": "long",
+            **draw.maybe(40, caching=True),
+        }
+        processor = {"name": "count", "store": spec["name"], "provides": [spec]}
+        self.ops.append(_processor(name, processor, draw.some(self.parents, 2)))
+        self.ops.append(
+            {"op": "add_sink", "name": draw.fresh("snk"), "parents": [name], "topic": topic, "value": "long"}
+        )
+        self.outputs[topic] = {"key": "string", "value": "long"}
 
     def _stateful(self) -> Json:
         draw = self.draw
@@ -87,7 +127,7 @@ class ProcessorGraph:
 
     def _stateless(self) -> Json:
         draw = self.draw
-        name = draw.one("punctuate", "apply", "header", "with_timestamp", "commit")
+        name = draw.one("punctuate", "apply", "header", "with_timestamp", "commit", "fail_on")
         if name == "punctuate":
             kind = draw.one("stream_time", "wall_clock")
             spec = {"name": name, "type": kind, "interval": draw.one(3, 5, 10, 25)}
@@ -100,6 +140,7 @@ class ProcessorGraph:
             "header": {"name": "header", "key": draw.one("h", "x"), "value": "1"},
             "with_timestamp": {"name": "with_timestamp", "plus": draw.one(1, 10, 1000)},
             "commit": {"name": "commit"},
+            "fail_on": {"name": "fail_on", "value": draw.one("a1", "b2", "n3", "x4")},
         }[name]
 
     def add_sink(self) -> None:
@@ -118,6 +159,10 @@ class ProcessorGraph:
         for _ in range(self.draw.between(1, 3)):
             chosen = self.draw.some(self.stores, 3)
             self.ops.append({"op": "connect", "processor": self.draw.of(processors), "stores": chosen})
+
+
+def _processor(name: str, processor: Json, parents: list[str]) -> Json:
+    return {"op": "add_processor", "name": name, "processor": processor, "parents": parents}
 
 
 def shared(draw: Draw) -> Json:
