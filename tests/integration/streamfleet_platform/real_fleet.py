@@ -193,7 +193,9 @@ class RealFleet:
 
     def deployed(self):
         self.start_server()
-        self.finish(self.client.apply().operations[0])
+        result = self.client.apply()
+        assert result.operations, result.plan
+        self.finish(result.operations[0])
         return self
 
     def upgrade_to(self, entry):
