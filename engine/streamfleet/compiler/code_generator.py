@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from streamfleet.compiler.generated_source import GeneratedSource, Place
-from streamfleet.compiler.inline import Inlined, UserFunction, inlined
+from streamfleet.compiler.inline import Inlined, UserFunction, inlined, takes_parts
 from streamfleet.dsl.operators.stateless import (
     BranchOperator,
     FilterOperator,
@@ -39,6 +39,7 @@ CHANGED_CONTEXT = (
     "before is not None and (before.timestamp != record.timestamp"
     " or before.headers is not record.headers and before.headers != record.headers)"
 )
+CHANGED_PARTS = "before.timestamp != timestamp or before.headers is not headers and before.headers != headers"
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,11 @@ class Values:
 
     @property
     def as_record(self) -> str:
-        return self.record or f"Record({self.key}, {self.value}, {self.origin}.timestamp, {self.origin}.headers)"
+        return self.record or f"Record({self.as_parts})"
+
+    @property
+    def as_parts(self) -> str:
+        return f"{self.key}, {self.value}, {self.origin}.timestamp, {self.origin}.headers"
 
     def at(self, operator: str, above: Place | None) -> Place:
         return Place(operator, self.key, self.value, self.origin, self.record, above)
@@ -96,6 +101,7 @@ class CodeGenerator:
             if isinstance(node, ProcessorNode) and (operator := inlined(node, self._children[node.name])) is not None
         }
         self.called = tuple(n for n in topology.nodes if isinstance(n, ProcessorNode) and n.name not in self.inlined)
+        self._taking_parts = frozenset(node.name for node in self.called if takes_parts(node))
         self._lines: list[str] = []
         self._places: dict[int, Place] = {}
         self._outlined: list[str] = []
@@ -110,10 +116,13 @@ class CodeGenerator:
                 self._write_source(node, body)
         for processor in self.called:
             self._write_forward(processor.name, body)
+            if processor.name in self._taking_parts:
+                self._write_forward_parts(processor.name, body)
         for name in self._outlined:  # grows while it is read
             self._write_node(name, body)
         made = [f"source_{self.identifier(n.name)}" for n in self._nodes.values() if isinstance(n, SourceNode)]
         made += [f"forward_{self.identifier(n.name)}" for n in self.called]
+        made += [f"forward_parts_{self.identifier(n.name)}" for n in self.called if n.name in self._taking_parts]
         self._line(body, f"return {{{', '.join(f'{name!r}: {name}' for name in made)}}}")
         text = "\n".join([f"def bind({', '.join(self._names)}):", *self._lines, ""])
         # The line of `bind` itself comes first.
@@ -155,6 +164,28 @@ class CodeGenerator:
         self._line(changed.deeper(), "environment.record_context = before")
         self._write_forwarded(children, replace(inner, leave="return"))
 
+    def _write_forward_parts(self, name: str, spot: Spot) -> None:
+        """The same without a Record, to all children; the record context of the input record serves as origin, if it fits."""
+        function = f"forward_parts_{self.identifier(name)}"
+        self._line(spot, f"def {function}(key, value, timestamp, headers):")
+        inner = spot.deeper()
+        if not self._children[name]:
+            self._line(inner, "pass")
+            return
+        self._line(inner, "before = environment.record_context")
+        self._line(inner, "if before is None:")
+        self._line(inner.deeper(), "before = Record(key, value, timestamp, headers)")
+        self._line(inner, f"elif {CHANGED_PARTS}:")
+        changed = inner.deeper()
+        self._line(changed, "environment.record_context = before.derive(timestamp, headers)")
+        self._line(changed, "try:")
+        self._line(changed.deeper(), f"return {function}(key, value, timestamp, headers)")
+        self._line(changed, "finally:")
+        self._line(changed.deeper(), "environment.record_context = before")
+        self._write_children(
+            self._children[name], Values("key", "value", "before"), None, replace(inner, leave="return")
+        )
+
     def _write_forwarded(self, children: Sequence[str], spot: Spot) -> None:
         before = len(self._lines)
         if any(not self._takes_record(child) for child in children):
@@ -174,7 +205,8 @@ class CodeGenerator:
         self._write_region(name, values, None, replace(spot.deeper(), leave="return"))
 
     def _takes_record(self, name: str) -> bool:
-        return isinstance(self._nodes[name], ProcessorNode) and name not in self.inlined and not self._is_outlined(name)
+        is_called = isinstance(self._nodes[name], ProcessorNode) and name not in self.inlined
+        return is_called and name not in self._taking_parts and not self._is_outlined(name)
 
     def _is_outlined(self, name: str) -> bool:
         """Only what stands in the text: a call of a processor may as well be written wherever it is made."""
@@ -218,10 +250,7 @@ class CodeGenerator:
 
     def _write_sink(self, node: SinkNode, values: Values, parent: Place | None, spot: Spot) -> None:
         send = self._name("send", node.name)
-        if sends_by_parts(node):
-            arguments = f"{values.key}, {values.value}, {values.origin}.timestamp, {values.origin}.headers"
-        else:
-            arguments = values.as_record
+        arguments = values.as_parts if sends_by_parts(node) else values.as_record
         self._line(spot, f"{send}({arguments})", parent)
 
     # operators
@@ -229,7 +258,8 @@ class CodeGenerator:
     def _write_body(self, name: str, values: Values, place: Place, spot: Spot) -> None:
         operator = self.inlined.get(name)
         if operator is None:
-            self._line(spot, f"{self._name('process', name)}({values.as_record})", place)
+            given = values.as_parts if name in self._taking_parts else values.as_record
+            self._line(spot, f"{self._name('process', name)}({given})", place)
             return
         self._line(spot, f"# {name}")
         if isinstance(operator, FilterOperator):

@@ -14,11 +14,12 @@ from streamfleet.compiler.failures import ProcessingFailures
 from streamfleet.compiler.generated_failures import GeneratedFailures
 from streamfleet.compiler.interpreter import SinkRuntime, serde_of
 from streamfleet.compiler.life_cycle import close_all, init_all, no_processor
-from streamfleet.compiler.node_context import FixedKeyNodeContext, NodeContext, Process, ProcessorPhase
+from streamfleet.compiler.node_context import FixedKeyNodeContext, NodeContext, ProcessorPhase
 from streamfleet.compiler.program import InputRecord, TaskEnvironment
 from streamfleet.dsl.operators.stateless import as_pair
+from streamfleet.dsl.operators.table_view import PartsProcessor
 from streamfleet.processor.api import FixedKeyProcessor, Processor, Punctuator
-from streamfleet.records import FixedKeyRecord, Record
+from streamfleet.records import FixedKeyRecord, Headers, Record
 from streamfleet.topology.nodes import ProcessorNode, ProcessorTopology, SinkNode
 
 AnyProcessor = Processor[Any, Any, Any, Any]
@@ -28,16 +29,23 @@ Forward = Callable[..., None]
 class CompiledNodeContext(NodeContext):
     """Its `forward` is the generated function itself, so that a call of it passes through nothing else."""
 
-    __slots__ = ("_generated", "forward")
+    __slots__ = ("_generated", "_generated_parts", "forward", "forward_parts")
 
-    def bind(self, forward: Forward) -> None:
+    def bind(self, forward: Forward, forward_parts: Forward | None) -> None:
+        """`forward_parts` None: there is none, because the processor takes whole records."""
         self._generated = forward
+        self._generated_parts = forward_parts or self._forward_whole
+
+    def _forward_whole(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        self._generated(Record(key, value, timestamp, headers))
 
     def enter(self, phase: ProcessorPhase) -> None:
         super().enter(phase)
-        self.forward = self._generated if phase is ProcessorPhase.RUNNING else self._refuse  # type: ignore[method-assign]
+        is_running = phase is ProcessorPhase.RUNNING
+        self.forward = self._generated if is_running else self._refuse  # type: ignore[method-assign]
+        self.forward_parts = self._generated_parts if is_running else self._refuse  # type: ignore[method-assign, assignment]
 
-    def _refuse(self, _record: Record[Any, Any], _child: str | None = None) -> NoReturn:
+    def _refuse(self, *_: object) -> NoReturn:
         self._refuse_forward()
 
     def no_child(self, name: str) -> None:
@@ -50,7 +58,7 @@ class CalledProcessor:
     def __init__(self, name: str, processor: AnyProcessor, context: CompiledNodeContext) -> None:
         self.name = name
         self.context = context
-        self.process: Process = processor.process
+        self.process: Forward = processor.process_parts if isinstance(processor, PartsProcessor) else processor.process
         self.close = processor.close
         self._processor = processor
 
@@ -109,7 +117,8 @@ class CompiledProgram:
             objects[f"no_child_{identifier}"] = called.context.no_child
         functions = self.source.bind(objects)
         for called in self._processors:
-            called.context.bind(functions[f"forward_{generator.identifier(called.name)}"])
+            identifier = generator.identifier(called.name)
+            called.context.bind(functions[f"forward_{identifier}"], functions.get(f"forward_parts_{identifier}"))
         self._sources = {node.name: functions[f"source_{generator.identifier(node.name)}"] for node in topology.sources}
 
     def _called(self, node: ProcessorNode, topology: ProcessorTopology) -> Called:

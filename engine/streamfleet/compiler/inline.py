@@ -1,4 +1,5 @@
-"""Which operators are written into the generated function itself, instead of being called, and as what.
+"""Which operators are written into the generated function itself, instead of being called, and as what; and which of those that
+are called take a record in its parts.
 
 Asked by the code generator, by the exact type of a node's supplier: a subclass, or a supplier that a ProcessorWrapper put in its
 place, may do anything and is called. What the generated text looks like is in code_generator.py.
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamfleet.dsl.functions import OfValue
+from streamfleet.dsl.operators.aggregate import StreamAggregateOperator
 from streamfleet.dsl.operators.stateless import (
     BranchOperator,
     FilterOperator,
@@ -22,6 +24,8 @@ from streamfleet.dsl.operators.stateless import (
     PeekOperator,
     SelectKeyOperator,
 )
+from streamfleet.dsl.operators.stream_table_join import StreamTableJoinOperator
+from streamfleet.dsl.operators.windowed_aggregate import TimeWindowedAggregateOperator
 from streamfleet.topology.nodes import ProcessorNode
 
 Inlined = (
@@ -50,6 +54,10 @@ _INLINED = frozenset(
 )
 
 
+_TAKING_PARTS = frozenset({StreamAggregateOperator, StreamTableJoinOperator, TimeWindowedAggregateOperator})
+"""All processors that they make are PartsProcessors."""
+
+
 @dataclass(frozen=True)
 class UserFunction:
     """What to call, and with what: a function of the value alone is called without the detour that gives it a key."""
@@ -62,6 +70,10 @@ class UserFunction:
         if type(function) is OfValue:
             return cls(function.function, takes_key=False)
         return cls(function, takes_key=True)
+
+
+def takes_parts(node: ProcessorNode) -> bool:
+    return type(node.supplier) in _TAKING_PARTS
 
 
 def inlined(node: ProcessorNode, children: tuple[str, ...]) -> Inlined | None:

@@ -25,7 +25,7 @@ from streamfleet.processor.api import (
     PunctuationType,
     Punctuator,
 )
-from streamfleet.records import FixedKeyRecord, Record, RecordContext, RecordMetadata
+from streamfleet.records import FixedKeyRecord, Headers, Record, RecordContext, RecordMetadata
 
 if TYPE_CHECKING:
     from streamfleet.config import StreamsConfig
@@ -83,6 +83,9 @@ class NodeContext(InternalProcessorContext):
                 process(record)
         finally:
             environment.record_context = before
+
+    def forward_parts(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        self.forward(Record(key, value, timestamp, headers))
 
     def _child(self, name: str) -> Process:
         process = self._children.get(name)

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from streamfleet.records import FixedKeyRecord, Record, RecordContext, RecordMetadata
+from streamfleet.records import FixedKeyRecord, Headers, Record, RecordContext, RecordMetadata
 
 if TYPE_CHECKING:
     from streamfleet.config import StreamsConfig
@@ -107,6 +107,10 @@ class InternalProcessorContext(ProcessorContext[Any, Any]):
     @abstractmethod
     def record_context(self) -> RecordContext | None:
         """None in a punctuator."""
+
+    @abstractmethod
+    def forward_parts(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        """`forward` of the record with these parts, to all children: for operators that do so once per record."""
 
     @abstractmethod
     def as_record(self, record_context: RecordContext) -> AbstractContextManager[None]:

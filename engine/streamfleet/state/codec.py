@@ -38,6 +38,8 @@ class StoreCodec:
         )
         self.exact_size: Callable[[Any], int | None] | None = getattr(self._value_serde, "exact_size", None)
         """Of the bare value, as its serde says; None if it does not."""
+        self.gives_immutables = bool(getattr(self._value_serde, "immutable", False))
+        """Whether nobody can change a value that was read in place."""
         self.value_of: Callable[[bytes], Any] = self._timestamped_value if is_timestamped else self._plain_value
 
     def key_bytes(self, key: Any) -> bytes:

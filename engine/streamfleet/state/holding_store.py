@@ -4,7 +4,8 @@
     with a cache       objects instead of bytes in the record cache: ObjectEntry
 
 Only timestamped stores do: the changes of others are stamped with the time of the record under way. And only for values that nobody
-can change in place, that come back from their bytes as they were, and of which the serde knows the size (`exact_size`).
+can change in place, that come back from their bytes as they were, and of which the serde knows the size (`exact_size`). Others
+that nobody can change, such as frozen structs, become bytes when they are put; what was decoded is kept for the next reader.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from streamfleet.state.cached_rows import CachedRows
 from streamfleet.state.logged_rows import TIMESTAMP_SIZE
 from streamfleet.state.object_cache import ObjectCache
 from streamfleet.state.own_store import OwnStore
-from streamfleet.state.record_cache import ObjectEntry
+from streamfleet.state.record_cache import CacheEntry, ObjectEntry
 from streamfleet.state.store_home import StoreHome
 
 
@@ -28,19 +29,24 @@ class HoldingStore(OwnStore):
     _objects: ObjectCache | None = None
     _object_entries: CachedRows | None = None
     _hold_object: Callable[[bytes, Any, int], None] | None = None
-    """The `put` of either: raw key, object, and the size of its value in bytes. None: this store holds no objects."""
+    """The `put` of either: raw key, object, and its size in bytes. None: objects are kept for reads only, if at all."""
     _seen: HoldingStore | None = None
 
     def open_in(self, home: StoreHome) -> None:
         super().open_in(home)
-        if not self._may_hold_objects() or not self._is_timestamped or self._codec.exact_size is None:
+        codec, memory = self._codec, home.context.caches.objects
+        holds, keeps = codec.exact_size is not None, codec.gives_immutables
+        if not self._may_hold_objects() or not self._is_timestamped or not (holds or keeps):
             return
         if self._cache is not None:
-            self._cache.encode_objects_with(self._codec.value_bytes, TIMESTAMP_SIZE)
-            self._object_entries, self._hold_object = self._cache, self._cache.put_object
-        elif home.context.caches.objects.max_bytes > 0 and not self._logs_each_change(home):
-            self._objects = ObjectCache(home.context.caches.objects)
-            self._hold_object = self._objects.put
+            self._object_entries = self._cache
+            if holds:
+                self._cache.encode_objects_with(codec.value_bytes, TIMESTAMP_SIZE)
+                self._hold_object = self._cache.put_object
+        elif memory.max_bytes > 0 and (keeps or not self._logs_each_change(home)):
+            self._objects = ObjectCache(memory)
+            if holds and not self._logs_each_change(home):
+                self._hold_object = self._objects.put
 
     @abstractmethod
     def _may_hold_objects(self) -> bool:
@@ -70,8 +76,8 @@ class HoldingStore(OwnStore):
                 return value
         elif self._object_entries is not None:
             entry = self._object_entries.entry(raw)
-            if type(entry) is ObjectEntry:
-                return entry.held
+            if entry is not None:
+                return entry.held if type(entry) is ObjectEntry else self._decoded_entry(entry)
         elif self._seen is not None and (value := self._seen.peek(raw)) is not None:
             return value
         data = self._top.get(raw)
@@ -80,6 +86,14 @@ class HoldingStore(OwnStore):
         value = self._codec.value_of(data)
         if objects is not None:
             objects.keep(raw, value, len(data))
+        return value
+
+    def _decoded_entry(self, entry: CacheEntry) -> Any:
+        value, data = entry.decoded, entry.value
+        if value is None and data is not None:
+            value = self._codec.value_of(data)
+            if self._codec.gives_immutables:
+                entry.decoded = value
         return value
 
     def _hold(self, raw: bytes, value: Any) -> bool:

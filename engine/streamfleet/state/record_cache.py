@@ -22,13 +22,15 @@ _ENTRY_BYTES = 24 + 1 + 8 + 8 + 4
 class CacheEntry:
     """A value (None: deleted) with the record context of its last update."""
 
-    __slots__ = ("context", "size_bytes", "updated", "value")
+    __slots__ = ("context", "decoded", "size_bytes", "updated", "value")
 
     updated: int | None
     """The number of its last update, as long as it is dirty."""
+    decoded: Any
+    """What the bytes are as a value, once somebody has asked; for the store to keep, if nobody can change it."""
 
     def __init__(self, key: bytes, value: bytes | None, context: RecordContext | None) -> None:
-        self.updated = None
+        self.updated = self.decoded = None
         self.value = value
         self.context = context
         self.size_bytes = _entry_bytes(key, 0 if value is None else len(value), context)

@@ -26,6 +26,8 @@ Row = ValueAndTimestamp[Any]
 class PartsProcessor(AnyProcessor):
     """Takes a record in its parts, and forwards with `forward_parts`: generated code makes no Record for it."""
 
+    context: InternalProcessorContext
+
     def process(self, record: Record[Any, Any]) -> None:
         self.process_parts(record.key, record.value, record.timestamp, record.headers)
 

@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,11 +8,19 @@ from streamfleet.records import ValueAndTimestamp
 from streamfleet.state.object_cache import ObjectCache, ObjectMemory
 
 KEYS = [f"k{number}" for number in range(6)]
+
+
+class Customer(msgspec.Struct, frozen=True):
+    name: str
+
+
 VALUES = {
     "long": (serdes.long(), st.integers(-5, 5)),
     "string": (serdes.string(), st.sampled_from(["", "a", "bb", "\u00e9", "x" * 300])),
     "bytes": (serdes.bytes(), st.binary(max_size=3)),
     "double": (serdes.double(), st.sampled_from([0.5, -1.0, 2.25])),
+    "frozen": (serdes.json(Customer), st.sampled_from([Customer("a"), Customer("b")])),
+    "list": (serdes.json(), st.lists(st.integers(0, 2), max_size=2)),
 }
 
 
@@ -95,6 +104,20 @@ def test_a_store_that_holds_objects_answers_as_a_dict_does(new_task, kind, value
     task.commit()
     assert apply(task, "all") == sorted(model.rows.items())
     task.close()
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_value_that_nobody_can_change_is_decoded_once_and_others_for_every_reader(new_task, cached):
+    for value, put, is_same in [("frozen", Customer("a"), True), ("list", [1], False)]:
+        builder = table(value=value)
+        task = new_task(builder.with_caching() if cached else builder, object_max_bytes=100_000)
+        task.store.put("k", stamped(put))
+        first, second = task.store.get("k"), task.store.get("k")
+        assert first == second == stamped(put)
+        assert (first.value is second.value) is is_same
+        task.store.put("k", None)
+        assert task.store.get("k") is None
+        task.close()
 
 
 @settings(max_examples=25)
