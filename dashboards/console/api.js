@@ -36,10 +36,11 @@ async function request(path, options = {}) {
 export const get = async (path) => (await request(path)).json();
 export const getText = async (path) => (await request(path)).text();
 
-// Calls `changed` at every message, until `signal` ends it; returns when the stream ends, throws when it cannot be had.
-// EventSource would be shorter, but it cannot send the token.
-export async function listen(changed, signal) {
+// Calls `opened` when the server has begun to answer and `changed` at every message, until `signal` ends it; returns when the stream
+// ends, throws when it cannot be had. EventSource would be shorter, but it cannot send the token.
+export async function listen(opened, changed, signal) {
   const response = await request("/v1/events/stream", { signal });
+  opened();
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {

@@ -52,7 +52,12 @@ export const ago = (time) => (time ? `${since(time)} ago` : "never");
 export const seconds = (value) =>
   value === null || value === undefined ? "" : value < 90 ? `${Math.ceil(value)} s` : `${Math.round(value / 60)} min`;
 
-export const clock = (time) => new Date(time).toLocaleTimeString("en-GB");
+// With the date, unless that is today's.
+export function clock(time, now = new Date()) {
+  const at = new Date(time);
+  const hour = at.toLocaleTimeString("en-GB");
+  return at.toDateString() === now.toDateString() ? hour : `${at.toLocaleDateString("en-CA")} ${hour}`;
+}
 
 export function bytes(value) {
   if (value === null || value === undefined) return "";
@@ -65,7 +70,7 @@ export function bytes(value) {
 export const tile = (label, value, note = "") =>
   el("div", { class: "tile" }, el("span", { class: "label" }, label), el("strong", {}, value), el("span", { class: "note" }, note));
 
-export const section = (title, ...content) => el("section", {}, el("h2", {}, title), ...content);
+export const section = (title, ...content) => el("section", { "data-part": title }, el("h2", {}, title), ...content);
 
 export function table(columns, rows, { empty = "None." } = {}) {
   if (rows.length === 0) return el("p", { class: "quiet" }, empty);

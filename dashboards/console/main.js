@@ -4,6 +4,7 @@ import { ApiError, hasToken, listen, setToken, takeTokenFromLink } from "./api.j
 import { appPage } from "./app_page.js";
 import { el } from "./draw.js";
 import { overview } from "./overview.js";
+import { bringUpToDate } from "./patch.js";
 
 const REFRESH_MS = 5000;
 const CALM_MS = 700; // changes come in bursts
@@ -31,9 +32,9 @@ async function draw() {
     document.title = [...location.hash.split("/").slice(2), fleet.name].join(" · ");
     document.getElementById("links").replaceChildren(
       ...Object.entries(fleet.links).map(([name, url]) => el("a", { href: url, rel: "noopener" }, name)));
-    const top = window.scrollY;
-    page.replaceChildren(...content.filter(Boolean));
-    window.scrollTo(0, top);
+    if (page.dataset.route !== location.hash) page.replaceChildren(); // another page: nothing of this one
+    page.dataset.route = location.hash;
+    bringUpToDate(page, content.filter(Boolean));
     notice.hidden = true;
     page.dataset.drawn = String(turn);
   } catch (error) {
@@ -43,6 +44,7 @@ async function draw() {
 
 function refuse(error) {
   if (error instanceof ApiError && error.status === 401) return askForToken();
+  if (error instanceof ApiError && page.dataset.route !== location.hash) page.replaceChildren(); // it is not of the former page
   notice.textContent = error instanceof ApiError ? error.message : "The server does not answer; what you see may be old.";
   notice.hidden = false;
 }
@@ -68,15 +70,20 @@ let following = null;
 async function follow() {
   if (following || !hasToken()) return;
   following = new AbortController();
+  let retries = true;
   try {
-    connection.textContent = "live";
-    connection.className = "live";
-    await listen(soon, following.signal);
-  } catch { /* told by the state of the connection; drawing tells why */ }
+    await listen(() => { say("live"); soon(); }, soon, following.signal); // what happened meanwhile was not heard
+  } catch (error) { // told by the state of the connection; drawing tells why
+    retries = !(error instanceof ApiError && error.status === 401); // a token has to be given first, and begins anew
+  }
   following = null;
-  connection.textContent = "reconnecting";
-  connection.className = "lost";
-  setTimeout(follow, RETRY_MS);
+  say(retries ? "reconnecting" : "not connected");
+  if (retries) setTimeout(follow, RETRY_MS);
+}
+
+function say(state) {
+  connection.textContent = state;
+  connection.className = state === "live" ? "live" : "lost";
 }
 
 takeTokenFromLink();

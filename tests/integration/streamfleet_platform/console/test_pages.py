@@ -16,6 +16,7 @@ from tests.unit.streamfleet_platform.simulated_world import Lab
 
 from streamfleet_platform.api.app import create_app
 from streamfleet_platform.api.token_file import TokenFile
+from streamfleet_platform.model.operation import OperationKind
 from streamfleet_platform.server.loop import STUCK_AFTER
 from streamfleet_platform.views import TaskView
 
@@ -126,3 +127,56 @@ def test_a_server_whose_passes_fail_says_so_on_its_page(lab, served):
         view.page.goto(served.console)
         view.page.get_by_role("heading", name="The fleet is not looked after").wait_for()
         view.page.get_by_text(re.compile("the last 3 passes failed.*a defect")).wait_for()
+
+
+def drawn_again(page, times=2):
+    """Waits until the page has been drawn so many times more."""
+    drawn = lambda: int(page.locator("#page").get_attribute("data-drawn"))
+    wanted, deadline = drawn() + times, time.monotonic() + 30
+    while drawn() < wanted:
+        assert time.monotonic() < deadline
+        page.wait_for_timeout(100)
+
+
+def test_who_reads_keeps_the_place_what_was_marked_and_the_focus_while_the_page_is_drawn_anew(lab, served):
+    with window() as view:
+        page = view.page
+        page.goto(served.console)
+        page.get_by_role("link", name="one", exact=True).first.click()
+        page.get_by_role("heading", name="Events").wait_for()
+        page.evaluate("document.styleSheets[0].insertRule('.events { max-height: 30px !important }', 0)")
+        page.evaluate("document.querySelector('.events').scrollTop = 25")
+        page.evaluate("getSelection().selectAllChildren([...document.querySelectorAll('h2')].at(-1))")
+        page.get_by_role("link", name="one", exact=True).last.focus()
+        drawn_again(page)
+        lab.operate(OperationKind.SCALE, slots=3)  # what is told in between comes before what was marked
+        page.get_by_text(re.compile("scale is (running|planned)")).wait_for()
+        drawn_again(page)
+        assert page.evaluate("document.querySelector('.events').scrollTop") == 25
+        assert page.evaluate("getSelection().toString()") == "Events"
+        assert page.evaluate("document.activeElement.textContent") == "one"
+        assert view.errors == []
+
+
+def test_times_of_other_days_have_their_date(served):
+    with window() as view:
+        view.page.goto(served.console)
+        told = view.page.evaluate(
+            """async () => { const { clock } = await import('/console/draw.js'), now = new Date(2026, 1, 3, 9, 0);
+            return [clock(new Date(2026, 1, 3, 8, 30), now), clock(new Date(2026, 1, 2, 8, 30), now)] }"""
+        )
+    assert told == ["08:30:00", "2026-02-02 08:30:00"]
+
+
+def test_it_is_not_called_live_before_the_server_answers_nor_after_it_has_refused(served):
+    with window() as view:
+        page = view.page
+        page.route("**/v1/events/stream", lambda route: None)  # nobody answers
+        page.goto(served.console)
+        page.get_by_role("link", name="one", exact=True).first.wait_for()
+        expect(page.locator("#connection")).to_have_text("connecting")
+        page.unroute("**/v1/events/stream")
+        page.evaluate("sessionStorage.setItem('streamfleet-token', 'revoked')")
+        page.reload()
+        page.get_by_role("heading", name="A token is needed").wait_for()
+        expect(page.locator("#connection")).to_have_text("not connected")
