@@ -116,6 +116,9 @@ def main(arguments: list[str]) -> int:
     except (BrokerError, FleetError, NotLoadedError, NotUpError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:  # what was started outlives us by design
+        print("\ninterrupted: what was started goes on; make up again, or make down", file=sys.stderr)
+        return 130
     return 0
 
 
