@@ -25,8 +25,10 @@ def sabotaged(draw: Draw, scenario: Json) -> Json:
     if draw.chance(45):
         scenario["config"]["errors.dead.letter.queue.topic.name"] = "dlq"
         scenario["topics"]["dlq"] = {"key": "hex", "value": "hex"}
-    # What waits for its grace and fails is tried again by Java with every later record, and nothing behind it leaves any more.
-    breakable = [op for op in scenario["topology"] if _functions(op) and "grace" not in op.get("joined", {})]
+    for op in scenario["topology"]:
+        # What waits for its grace and fails is tried again by Java with every later record; nothing behind it leaves any more.
+        op.get("joined", {}).pop("grace", None)
+    breakable = [op for op in scenario["topology"] if _functions(op)]
     for op in draw.some(breakable, 2) if breakable else []:
         _break(draw, op)
     for op in scenario["topology"]:

@@ -6,6 +6,9 @@ from tests.conformance.recorder.generator import aggregations, functions
 from tests.conformance.recorder.generator.draws import Draw, Json
 from tests.conformance.recorder.generator.graph import Graph, Node
 
+MOST_FAN_OUTS = 3
+"""Each join of streams squares what came before it."""
+
 
 def join_window(draw: Draw) -> Json:
     # Java cannot show the windows of a join that has none.
@@ -21,6 +24,8 @@ def streams_joined(graph: Graph) -> bool:
     other = graph.partner(node, "stream") if node else None
     if node is None or other is None or (functions.is_windowed(node.key) and not graph.draw.chance(30)):
         return False
+    if graph.fan_outs >= MOST_FAN_OUTS:
+        return False
     _join_streams(graph, node, other, graph.draw.one("join", "left_join", "outer_join"))
     return True
 
@@ -28,7 +33,7 @@ def streams_joined(graph: Graph) -> bool:
 def joined_with_itself(graph: Graph) -> bool:
     """One stream on both sides; optimized, an inner join keeps it once."""
     node = graph.pick("stream")
-    if node is None or functions.is_windowed(node.key):
+    if node is None or functions.is_windowed(node.key) or graph.fan_outs >= MOST_FAN_OUTS:
         return False
     _join_streams(graph, node, node, graph.draw.weighted({"join": 6, "left_join": 1, "outer_join": 1}))
     return True
