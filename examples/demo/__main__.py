@@ -20,6 +20,7 @@ from rich.table import Table
 from examples.demo import load
 from examples.demo.dagster_up import NotLoadedError
 from examples.demo.fleet_up import Demonstration, NotUpError
+from examples.demo.source import FLEET
 from streamfleet_devbroker import BrokerError
 from streamfleet_platform import FleetError
 from streamfleet_platform.views import AppSummary
@@ -57,7 +58,8 @@ def up(directory: Path) -> None:
         "  1. .venv/bin/streamfleet query country-view country-view SE      the latest minute of a country, from whoever owns it\n"
         f"  2. make load RATE=20000 SECONDS=120{_elsewhere(directory)}                              "
         "more work: what the console says to it\n"
-        f"  3. edit {_short(source / 'apps/country_view.py')}, then .venv/bin/streamfleet plan: what it would mean\n",
+        f"  3. edit {_short(source / 'apps/country_view.py')}, then .venv/bin/streamfleet plan: what it would mean\n"
+        f"     agree to it: .venv/bin/streamfleet lock --source {_short(source.parent)} --fleet {FLEET}, then plan and apply\n",
         highlight=False,
         soft_wrap=True,
     )

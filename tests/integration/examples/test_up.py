@@ -178,7 +178,14 @@ def try_what_was_printed(demo, client):
     told = " ".join(planned.stdout.split())
     assert "update country-view blocked: " in told, told
     assert "write it with `streamfleet lock country-view`, and review the difference" in told, told
+    agreed = re.search(r"agree to it: (.+ lock .+), then plan and apply", demo.told)
+    assert agreed, demo.told
+    locked = demo.typed(agreed[1])
+    assert locked.returncode == 0, locked.stdout + locked.stderr
+    planned = demo.typed(found[2])
+    assert planned.returncode == ExitCode.PENDING and "upgrade country-view: ROLLING" in planned.stdout, planned.stdout
     file.write_text(kept)
+    assert demo.typed(agreed[1]).returncode == 0
     as_it_was = demo.typed(found[2])
     assert as_it_was.returncode == 0, as_it_was.stdout
 
