@@ -89,12 +89,22 @@ def test_a_worker_that_stood_still_past_its_session_does_not_answer_as_the_owner
 
 
 SURE_OF_ITSELF = """
+import signal
+import threading
+import time
+
 from streamfleet.kafka.membership import Membership
 from streamfleet.thread.stream_thread import StreamThread
 
+stood_still = threading.Event()
+signal.signal(signal.SIGCONT, lambda *_: stood_still.set())
+run_once = StreamThread._run_once
+
 Membership.is_surely_member = property(lambda self: True)
-StreamThread._drop_all = lambda self: None  # until it has another plan
+StreamThread._run_once = lambda self: time.sleep(0.01) if stood_still.is_set() else run_once(self)
+StreamThread._drop_all = StreamThread._go_back = lambda self: None  # of the step that was cut off
 """
+"""And it does nothing else from then on, or it would have to be asked in the milliseconds before it hears of its successor."""
 
 
 def test_a_worker_that_answers_without_looking_at_its_session_is_found_out(probed):
