@@ -115,8 +115,10 @@ def test_a_daemon_that_was_away_while_it_was_decided_scales_and_probes_once_each
         keys = run_keys(daemon.runs(verb))
         assert len(keys) == len(set(keys))
     # intents of scaling name the slots they are decided at: it went from one slot once
-    (from_one,) = [each for each in fleet.operations("busy", "scale") if each.intent_id.startswith("scale-busy-1-")]
-    assert from_one.actor == "dagster"
+    scaled = fleet.operations("busy", "scale")
+    told = [(each.intent_id, each.created_at, each.state.value, each.reason, each.error) for each in scaled]
+    from_one = [each for each in scaled if each.intent_id.startswith("scale-busy-1-")]
+    assert [each.actor for each in from_one] == ["dagster"], told
     until(lambda: latest(fleet.bootstrap_servers, "busy-out") == busy.written, "all records to be counted", 180)
     assert_counted_once(fleet.bootstrap_servers, "busy-out")
 
