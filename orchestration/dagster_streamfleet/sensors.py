@@ -73,7 +73,7 @@ def _scaling(context: SensorEvaluationContext, decisions: Decisions) -> SensorRe
     wanted = {each.intent_id: each for each in decisions.scaling if each.action != "hold" and not each.is_advice}
     wave = plan_wave(wanted, context.cursor, lambda key: _fate(context, key), time.time())
     items = [
-        ScaleItem(app=each.app, slots=each.slots, reason=each.reason, intent_id=each.intent_id)
+        ScaleItem(app=each.app, slots=each.slots, reason=each.reason, from_slots=each.current, intent_id=each.intent_id)
         for each in (wanted[intent] for intent in sorted(wave.run_keys))
     ]
     requests = _one_run("scale", ScaleConfig(items=items, wait_seconds=0), wave, [item.app for item in items])

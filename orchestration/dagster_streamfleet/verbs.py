@@ -22,7 +22,7 @@ from dagster import (
 from pydantic import Field
 
 from dagster_streamfleet.resource import StreamfleetResource
-from streamfleet_platform import FleetClient, FleetError, OperationState
+from streamfleet_platform import FleetClient, FleetError, OperationState, StaleError
 from streamfleet_platform.views import OperationView
 
 WAIT_SECONDS = 600
@@ -43,6 +43,9 @@ class ScaleItem(AppItem):
 
     slots: int
     reason: str = ""
+    from_slots: int | None = Field(
+        None, description="at which it was decided; an app with another number is left alone"
+    )
 
 
 class WaveConfig(Config):
@@ -86,9 +89,11 @@ class RetireConfig(AppConfig):
 @op
 def scale(context: OpExecutionContext, streamfleet: StreamfleetResource, config: ScaleConfig) -> None:
     def post(client: FleetClient, item: ScaleItem) -> OperationView:
-        return client.scale(item.app, item.slots, reason=item.reason, intent_id=_intent(context, item))
+        return client.scale(
+            item.app, item.slots, reason=item.reason, from_slots=item.from_slots, intent_id=_intent(context, item)
+        )
 
-    _wave(context, streamfleet, config.items, post, config.wait_seconds)
+    _wave(context, streamfleet, config.items, post, config.wait_seconds, stale_is_over=True)
 
 
 @op
@@ -201,8 +206,12 @@ def _wave(
     items: Iterable[Item],
     post: Callable[[FleetClient, Item], OperationView],
     wait_seconds: int,
+    *,
+    stale_is_over: bool = False,
 ) -> None:
-    """All of them, whatever becomes of one; the run fails at the end if any did."""
+    """All of them, whatever becomes of one; the run fails at the end if any did. `stale_is_over`: what was decided on another
+    state than the present one is decided anew by the server, and is no failure.
+    """
     failed: list[str] = []
     begun: dict[str, str] = {}
     with streamfleet.client() as client:
@@ -217,7 +226,10 @@ def _wave(
                     context.log.warning("%s: %s waits for a person's approval", item.app, operation.id)
                 failed += _complaint(operation, is_awaited=wait_seconds > 0)
             except FleetError as error:
-                failed.append(f"{item.app}: {error}")
+                if isinstance(error, StaleError) and stale_is_over:
+                    context.log.warning("%s of %s: nothing was done: %s", context.op.name, item.app, error)
+                else:
+                    failed.append(f"{item.app}: {error}")
     if failed:
         raise Failure("; ".join(failed), metadata={"operations": MetadataValue.json(begun)}, allow_retries=False)
     context.add_output_metadata({"operations": MetadataValue.json(begun)})

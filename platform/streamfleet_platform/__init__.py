@@ -12,7 +12,14 @@ named here.
 
 from streamfleet_platform import views
 from streamfleet_platform.client import FleetClient
-from streamfleet_platform.errors import FleetError, NotFoundError, PermanentError, SlowDownError, TransientError
+from streamfleet_platform.errors import (
+    FleetError,
+    NotFoundError,
+    PermanentError,
+    SlowDownError,
+    StaleError,
+    TransientError,
+)
 from streamfleet_platform.model.operation import OperationKind, OperationState, StepState
 from streamfleet_platform.model.phase import Phase
 
@@ -25,6 +32,7 @@ __all__ = [
     "PermanentError",
     "Phase",
     "SlowDownError",
+    "StaleError",
     "StepState",
     "TransientError",
     "views",

@@ -130,8 +130,10 @@ class FleetClient:
         body = {"ref": ref, "apps": list(apps), "accept_lost_state": list(accept_lost_state)}
         return self._post("/v1/apply", views.ApplyResult, body, intent_id)
 
-    def scale(self, app: str, slots: int, *, reason: str = "", intent_id: str | None = None) -> views.OperationView:
-        return self._operate(app, "scale", {"slots": slots, "reason": reason}, intent_id)
+    def scale(
+        self, app: str, slots: int, *, reason: str = "", from_slots: int | None = None, intent_id: str | None = None
+    ) -> views.OperationView:
+        return self._operate(app, "scale", {"slots": slots, "reason": reason, "from_slots": from_slots}, intent_id)
 
     def probe(self, app: str, *, intent_id: str | None = None) -> views.OperationView:
         return self._operate(app, "probe", {}, intent_id)

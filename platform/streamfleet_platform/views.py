@@ -283,6 +283,8 @@ class ScaleRequest(Request):
 
     slots: Annotated[int, Field(ge=1, le=1000)]
     reason: Annotated[str, Field(max_length=2000)] = ""
+    from_slots: Annotated[int, Field(ge=0, le=1000)] | None = None
+    """How many it had when this was decided; an app that has another number by now is answered 412."""
 
 
 class ResetRequest(Request):

@@ -55,6 +55,12 @@ class FleetServiceContract:
         with pytest.raises(StaleError):
             begin(service, OperationKind.RESET, "r", confirm="orders", preview="another", input_topics="earliest")
 
+    def test_a_scale_that_was_decided_at_another_number_of_slots_is_refused(self, service):
+        before = len(service.events(None, 0, 1000))
+        with pytest.raises(StaleError):
+            begin(service, OperationKind.SCALE, "late", slots=4, reason="", from_slots=7)
+        assert len(service.events(None, 0, 1000)) == before
+
     def test_events_come_in_order_after_an_id_or_as_the_newest(self, service, settle):
         for number in range(3):
             begin(service, OperationKind.SCALE, str(number), slots=3 + number, reason="")

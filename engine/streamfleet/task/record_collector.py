@@ -119,12 +119,18 @@ class RecordCollector:
             raise self._error(
                 operator, f"the partitions of topic {topic} are not known", "create the topic before the app is started"
             )
+        place = where(self._environment.record_context)
         try:
             chosen = partitioner(topic, record.key, record.value, count)
-            partitions = None if chosen is None else tuple(sorted(set(chosen)))
         except Exception as error:
-            fact, place = f"the partitioner for topic {topic} raised {error!r}", where(self._environment.record_context)
-            raise SinkFunctionError(fact, operator=operator, **place) from error
+            raise SinkFunctionError(
+                f"the partitioner for topic {topic} raised {error!r}", operator=operator, **place
+            ) from error
+        try:
+            partitions = None if chosen is None else tuple(sorted(set(chosen)))
+        except TypeError as error:
+            fact, hint = f"the partitioner for topic {topic} returned {chosen!r}", "return a list of numbers, or None"
+            raise SinkFunctionError(fact, operator=operator, hint=hint, **place) from error
         if partitions and partitions[0] < 0:
             raise self._error(
                 operator,

@@ -18,6 +18,7 @@ from streamfleet_platform.errors import (
     InvalidRequestError,
     Place,
     Problem,
+    StaleError,
 )
 from streamfleet_platform.model.operation import OperationKind, OperationState
 from streamfleet_platform.operations.code_directories import being_recorded
@@ -207,6 +208,12 @@ class Changing:
             raise InvalidRequestError(
                 f"app {app.name} may have {scale.min} to {scale.max} slots, not {params['slots']}",
                 hint="change scale in its definition",
+            )
+        decided_at = params.get("from_slots")
+        if decided_at is not None and int(decided_at) != app.slots:
+            raise StaleError(
+                f"app {app.name} has {app.slots} slots by now, and had {decided_at} when this was decided",
+                hint="wait for the next decision",
             )
 
     def _upgrade(self, app: str, params: dict[str, Any], *, actor: str, intent_id: str) -> views.OperationView:

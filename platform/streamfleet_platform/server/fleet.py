@@ -144,14 +144,14 @@ class Fleet:
             rows = apps.all_apps(session)
             scaling = history.scaling_records(session)
             busy = {operation.app for operation in journal.busy(session)}
-        known = {row.name for row in rows}
-        # an operation asks for rebalances by itself, and there is one at a time
-        probing = [row.observed["probe"] for row in rows if row.observed.get("probe") and row.name not in busy]
+        # what was decided before an operation is decided anew behind it; and it asks for rebalances by itself
+        idle = {row.name for row in rows} - busy
+        probing = [row.observed["probe"] for row in rows if row.observed.get("probe") and row.name in idle]
         return views.Decisions(
             scaling=tuple(
                 views.ScalingDecision.model_validate(record.decision)
                 for app, record in sorted(scaling.items())
-                if app in known
+                if app in idle
             ),
             probing=tuple(views.ProbeDecision.model_validate(probe) for probe in probing),
             resets=tuple(self._resetting.decisions()),

@@ -45,6 +45,12 @@ def test_a_wave_goes_on_after_one_that_fails_and_fails_at_the_end_with_its_words
     assert [app for app, detail in server.fleet.apps_by_name.items() if detail.operation] == ["orders", "clicks"]
 
 
+def test_a_scale_that_was_decided_at_another_number_of_slots_is_left_to_the_next_decision(server, instance):
+    items = [{"app": "orders", "slots": 4, "from_slots": 7}, {"app": "clicks", "slots": 4, "from_slots": 2}]
+    assert run(server, instance, "scale", items=items).success
+    assert [app for app, detail in server.fleet.apps_by_name.items() if detail.operation] == ["clicks"]
+
+
 def test_an_intent_that_is_given_is_the_one_that_is_posted_and_done_once(server, instance):
     for _ in range(2):
         assert run(server, instance, "probe", items=[{"app": "orders", "intent_id": "i1"}]).success

@@ -150,7 +150,9 @@ class FakeFleet:
     def start_operation(
         self, kind: OperationKind, app: str, params: dict[str, object], *, actor: str, intent_id: str
     ) -> views.OperationView:
-        self.app(app)
+        slots, decided_at = self.app(app).slots, params.get("from_slots")
+        if decided_at is not None and decided_at != slots:
+            raise StaleError(f"app {app} has {slots} slots by now", hint="wait for the next decision")
         preview = params.get("preview")
         if kind is OperationKind.RESET and preview is not None and preview != self.reset_preview(app).id:
             raise StaleError("the preview no longer fits", hint="look again")

@@ -25,7 +25,7 @@ def test_everything_that_can_be_looked_at(client, fleet):
 @pytest.mark.parametrize(
     ("verb", "given", "params"),
     [
-        ("scale", {"slots": 3, "reason": "load"}, {"slots": 3, "reason": "load"}),
+        ("scale", {"slots": 3, "reason": "load"}, {"slots": 3, "reason": "load", "from_slots": None}),
         ("probe", {}, {}),
         ("start", {}, {}),
         ("stop", {}, {}),

@@ -380,6 +380,14 @@ def test_a_warm_up_is_nobodys_to_promote_while_an_operation_does_so(lab):
     assert lab.fleet.decisions().probing == ()
 
 
+def test_a_scale_that_was_decided_at_another_number_of_slots_is_refused(lab):
+    lab.deployed()
+    lab.run(lab.operate(OperationKind.SCALE, slots=2, from_slots=1).id)
+    with pytest.raises(StaleError, match="has 2 slots by now, and had 1"):
+        lab.operate(OperationKind.SCALE, slots=3, from_slots=1)
+    assert lab.fleet.app("one").slots == 2
+
+
 def test_a_plan_says_what_it_costs_and_what_of_that_nobody_measured(lab):
     lab.deployed(min=2)
     lab.declare(min=2, more="health: {noProgress: 9m}")
