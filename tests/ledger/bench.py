@@ -33,13 +33,15 @@ from tests.ledger.fleet import Fleet
 from tests.ledger.fold import OutputRecord
 from tests.ledger.forwarded import Forwarded, check_complete, check_forwarded
 from tests.ledger.log_batches import (
+    COORDINATOR_LOG,
     WrittenBatch,
+    batches_in,
     check_owners,
     committed_transactions,
+    completed_transactions,
     open_transactions,
     partition_batches,
     partition_records,
-    skipped_partitions,
 )
 from tests.ledger.oracle import PER_RECORD, Anomaly, check_at_least_once, check_exactly_once, check_kept
 from tests.ledger.result_logs import GROUP_OFFSETS, OUTPUT_SETTINGS, appended_results, commit_history
@@ -307,17 +309,22 @@ class Bench:
     def _check_ended(self, where: str, batches: Sequence[WrittenBatch]) -> list[Anomaly]:
         """All workers are gone: a transaction without its marker hides what follows it for ever."""
         return [
-            Anomaly("hanging transaction", where, f"of producer {producer} since offset {offset}: nobody ended it")
-            for producer, offset in open_transactions(batches).items()
+            Anomaly(
+                "hanging transaction",
+                where,
+                f"of producer {producer} since offset {first.first_offset}: nobody ended it",
+            )
+            for producer, first in open_transactions(batches).items()
         ]
 
     def broker_defects(self) -> list[str]:
-        """Transactions that the broker left without markers, by its own log and by what lies in the partition."""
-        lines = [line for path in self.broker.log_paths for line in path.read_text("utf-8", "replace").splitlines()]
+        """Transactions that are over by the log of the broker's coordinator, and have no marker in a partition."""
+        over = completed_transactions(raw for raw, _ in partition_records(self._data, COORDINATOR_LOG, 0))
         return [
-            f"{topic}-{number}: the broker skipped the markers of producer {producer}, whose records hang since offset {offset}"
-            for topic, number in sorted(skipped_partitions(lines))
-            for producer, offset in open_transactions(partition_batches(self._data, topic, number)).items()
+            f"{where.name}: no markers of producer {producer}, whose records hang since offset {first.first_offset}"
+            for where in sorted(self._data.glob("*-[0-9]*"))
+            for producer, first in open_transactions(batches_in(where)).items()
+            if (producer, first.epoch) in over
         ]
 
     def _read(self, topic: str) -> list[RawRecord]:

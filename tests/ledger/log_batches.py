@@ -8,7 +8,6 @@ the task.
 from __future__ import annotations
 
 import itertools
-import re
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -28,13 +27,11 @@ _IS_CONTROL = 0x20
 MOST_BESIDE = 100
 """A transaction does not overlap more than that: its producer would have been thrown out long before."""
 _MARKER = struct.Struct(">hh")
-_PARTITION = re.compile(r"([\w.]+(?:-[\w.]+)*)-(\d+)\b")
-MARKERS_SKIPPED = "Couldn't find leader endpoint for partitions"
-"""What Kafka logs, with the partitions, when it gives up the markers of a transaction, because it takes partitions without leader
-for deleted ones: a defect of 4.x brokers (KAFKA-20734). Partitions are without leader while the controller has given up the broker,
-so the session between the two (`broker.session.timeout.ms`) stays at its 9 s here: a shorter one ends whenever a busy machine
-lets it wait.
-"""
+COORDINATOR_LOG = "__transaction_state"
+_STATE = struct.Struct(">hqhib")
+"""Version, producer id, epoch, time-out and state of a transaction, where a record of the coordinator's log begins."""
+_COMPLETE = (4, 5)
+"""The states after a commit and after an abort."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +55,11 @@ class Transaction:
 
 
 def partition_batches(data_directory: Path, topic: str, partition: int) -> list[WrittenBatch]:
-    files = sorted((data_directory / f"{topic}-{partition}").glob("*.log"))
-    return [batch for file in files for batch in parse_batches(file.read_bytes())]
+    return batches_in(data_directory / f"{topic}-{partition}")
+
+
+def batches_in(partition_directory: Path) -> list[WrittenBatch]:
+    return [batch for file in sorted(partition_directory.glob("*.log")) for batch in parse_batches(file.read_bytes())]
 
 
 def partition_records(data_directory: Path, topic: str, partition: int) -> list[tuple[RawRecord, int]]:
@@ -121,23 +121,30 @@ def committed_transactions(batches: Iterable[WrittenBatch]) -> list[Transaction]
     return found
 
 
-def open_transactions(batches: Iterable[WrittenBatch]) -> dict[int, int]:
-    """Producers whose last transaction has no marker, with its first offset."""
-    found: dict[int, int] = {}
+def open_transactions(batches: Iterable[WrittenBatch]) -> dict[int, WrittenBatch]:
+    """Producers whose last transaction has no marker, with its first batch."""
+    found: dict[int, WrittenBatch] = {}
     for batch in batches:
         if batch.marker is not None:
             found.pop(batch.producer_id, None)
         elif batch.is_transactional:
-            found.setdefault(batch.producer_id, batch.first_offset)
+            found.setdefault(batch.producer_id, batch)
     return found
 
 
-def skipped_partitions(broker_log: Iterable[str]) -> set[tuple[str, int]]:
-    """Partitions to which the broker says that it sent no markers of a transaction."""
-    named = (
-        line.partition(MARKERS_SKIPPED)[2].partition(" while ")[0] for line in broker_log if MARKERS_SKIPPED in line
-    )
-    return {(topic, int(number)) for text in named for topic, number in _PARTITION.findall(text)}
+def completed_transactions(coordinator_log: Iterable[RawRecord]) -> set[tuple[int, int]]:
+    """Producers and epochs whose last transaction is over: the broker has written that all its markers are where they belong.
+
+    It does so as well where it has given them up, because it takes partitions without leader for deleted ones: a defect of 4.x
+    brokers (KAFKA-20734). Partitions are without leader while the controller has given up the broker, so the session between the
+    two (`broker.session.timeout.ms`) stays at its 9 s here: a shorter one ends whenever a busy machine lets it wait.
+    """
+    last: dict[tuple[int, int], int] = {}
+    for record in coordinator_log:
+        if record.value is not None:
+            _, producer, epoch, _, state = _STATE.unpack_from(record.value)
+            last[producer, epoch] = state
+    return {who for who, state in last.items() if state in _COMPLETE}
 
 
 def check_owners(where: str, transactions: list[Transaction]) -> list[Anomaly]:

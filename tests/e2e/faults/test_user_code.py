@@ -120,15 +120,17 @@ def test_F14_a_record_that_fails_again_and_again_is_named_and_holds_up_only_its_
         workers = [ledger.doomed(*fault), ledger.doomed(*fault)]
         ledger.write_rest()
         failures = []
-        while len(failures) < 5:
+
+        def started_again_and_again():
             for worker in workers:
                 if not worker.is_running:
                     failures.append(failure_of(worker))
                     worker.start(*fault)
                     worker.must_live = False
-            time.sleep(0.1)
+            return len(failures) >= 5 and _committed(ledger, 1) >= _end(ledger, 1)
+
+        wait_for(started_again_and_again, "five failures, and the other partition is processed", 120)
         assert all(_place_of(ledger, poison) in failure for failure in failures), failures
-        wait_for(lambda: _committed(ledger, 1) >= _end(ledger, 1), "the other partition is processed")
         assert _committed(ledger, 0) <= ledger.offset_of(poison)
         for worker in workers:
             worker.kill()

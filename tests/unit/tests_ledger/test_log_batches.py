@@ -3,15 +3,16 @@
 import struct
 
 from tests.ledger.log_batches import (
-    MARKERS_SKIPPED,
     Transaction,
     WrittenBatch,
     check_owners,
     committed_transactions,
+    completed_transactions,
     open_transactions,
     parse_batches,
-    skipped_partitions,
 )
+
+from streamfleet.records import RawRecord
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 TRANSACTIONAL, CONTROL = 0x10, 0x20
@@ -61,7 +62,9 @@ def test_two_committed_transactions_that_overlap_are_two_owners():
 
 
 def test_a_transaction_without_marker_is_open_since_its_first_batch():
-    assert open_transactions([data(0, 1), marker(1, 1), data(2, 1), data(3, 2), data(4, 1), marker(5, 2)]) == {1: 2}
+    assert open_transactions([data(0, 1), marker(1, 1), data(2, 1), data(3, 2), data(4, 1), marker(5, 2)]) == {
+        1: data(2, 1)
+    }
 
 
 def test_a_commit_of_an_older_epoch_is_a_second_owner():
@@ -69,12 +72,12 @@ def test_a_commit_of_an_older_epoch_is_a_second_owner():
     assert [a.kind for a in check_owners("log", committed_transactions(batches))] == ["two owners"]
 
 
-def test_the_broker_names_the_partitions_whose_markers_it_skipped():
+def test_a_transaction_is_over_when_the_coordinator_has_written_so_of_its_epoch():
+    ongoing, prepared, complete, empty = 1, 2, 4, 0
+    states = [(7, 0, ongoing), (7, 0, prepared), (7, 0, complete), (7, 1, empty), (8, 0, complete), (8, 0, ongoing)]
     log = [
-        "[2026-11-18 09:00:00] INFO something else about ledger-echo-0",
-        (
-            f"[2026-11-18 09:00:01] INFO {MARKERS_SKIPPED} Set(ledger-count-changelog-2, __consumer_offsets-0) while trying "
-            "to send transaction markers for ledger-1, these partitions are likely deleted already and hence can be skipped"
-        ),
+        RawRecord("__transaction_state", 0, offset, 0, b"id", struct.pack(">hqhib", 1, producer, epoch, 10_000, state))
+        for offset, (producer, epoch, state) in enumerate(states)
     ]
-    assert skipped_partitions(log) == {("ledger-count-changelog", 2), ("__consumer_offsets", 0)}
+    log.append(RawRecord("__transaction_state", 0, len(log), 0, b"id", None))
+    assert completed_transactions(log) == {(7, 0)}
