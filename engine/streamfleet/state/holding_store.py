@@ -17,7 +17,7 @@ from typing import Any
 from streamfleet.records import RawRecord, ValueAndTimestamp
 from streamfleet.state.cached_rows import CachedRows
 from streamfleet.state.logged_rows import TIMESTAMP_SIZE
-from streamfleet.state.object_cache import ObjectCache
+from streamfleet.state.object_cache import ObjectCache, ObjectMemory
 from streamfleet.state.own_store import OwnStore
 from streamfleet.state.record_cache import CacheEntry, ObjectEntry
 from streamfleet.state.store_home import StoreHome
@@ -30,6 +30,8 @@ class HoldingStore(OwnStore):
     _object_entries: CachedRows | None = None
     _hold_object: Callable[[bytes, Any, int], None] | None = None
     """The `put` of either: raw key, object, and its size in bytes. None: objects are kept for reads only, if at all."""
+    _read_memory: ObjectMemory | None = None
+    """Where objects may be kept for reads, once there is somebody who only reads."""
     _seen: HoldingStore | None = None
 
     def open_in(self, home: StoreHome) -> None:
@@ -43,10 +45,16 @@ class HoldingStore(OwnStore):
             if holds:
                 self._cache.encode_objects_with(codec.value_bytes, TIMESTAMP_SIZE)
                 self._hold_object = self._cache.put_object
-        elif memory.max_bytes > 0 and (keeps or not self._logs_each_change(home)):
+        elif memory.max_bytes > 0 and holds and not self._logs_each_change(home):
             self._objects = ObjectCache(memory)
-            if holds and not self._logs_each_change(home):
-                self._hold_object = self._objects.put
+            self._hold_object = self._objects.put
+        elif memory.max_bytes > 0 and keeps:
+            self._read_memory = memory
+
+    def _keep_what_is_read(self) -> None:
+        """Called when somebody reads who does not write the row again at once, as joins do; aggregations would keep in vain."""
+        assert self._read_memory is not None
+        self._objects, self._read_memory = ObjectCache(self._read_memory), None
 
     @abstractmethod
     def _may_hold_objects(self) -> bool:
@@ -141,5 +149,5 @@ class HoldingStore(OwnStore):
         if self._objects is not None:
             self._objects.close()
             self._objects = None
-        self._object_entries = self._hold_object = None
+        self._object_entries = self._hold_object = self._read_memory = None
         super().close()

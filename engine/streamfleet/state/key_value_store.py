@@ -33,6 +33,8 @@ class OwnKeyValueStore(HoldingStore, KeyValueStore[K, V]):
         return self._max_entries is None and not self._builder.forgets_timestamps
 
     def get(self, key: K) -> V | None:
+        if self._read_memory is not None:
+            self._keep_what_is_read()
         value: V | None = self.get_at(self._codec.key_bytes(key))
         return value
 
