@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from streamfleet_devbroker.pytest_plugin import temporary_cluster
+
 PAGE = (Path(__file__).resolve().parents[3] / "docs/first-hour.md").read_text("utf-8")
+
+
+@pytest.fixture
+def broker():
+    """The page's topics have the names that a newcomer would choose first, and so have those of other tests."""
+    with temporary_cluster(nodes=1) as cluster:
+        yield cluster
 
 
 @pytest.fixture
