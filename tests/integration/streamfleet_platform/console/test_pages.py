@@ -143,7 +143,7 @@ def test_who_reads_keeps_the_place_what_was_marked_and_the_focus_while_the_page_
         page = view.page
         page.goto(served.console)
         page.get_by_role("link", name="one", exact=True).first.click()
-        page.get_by_role("heading", name="Events").wait_for()
+        page.get_by_role("heading", name="Where its tasks are").wait_for()  # both pages have events
         page.evaluate("document.styleSheets[0].insertRule('.events { max-height: 30px !important }', 0)")
         page.evaluate("document.querySelector('.events').scrollTop = 25")
         page.evaluate("getSelection().selectAllChildren([...document.querySelectorAll('h2')].at(-1))")
