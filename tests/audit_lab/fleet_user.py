@@ -79,7 +79,9 @@ class FleetUser:
         (self.source / "fleet.yaml").write_text(FLEET.format(bootstrap=bootstrap))
         (self.source / "apps" / "words.yaml").write_text(DEFINITION.format(table="lake"))
         admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.create_topics([NewTopic("words-in", PARTITIONS, 1)])["words-in"].result(30)
+        # what is written has times of 1970, and brokers look for what is past its retention half a minute after their start
+        topic = NewTopic("words-in", PARTITIONS, 1, config={"retention.ms": "-1"})
+        admin.create_topics([topic])["words-in"].result(30)
 
     def write(self, words, *, land):
         """Words without keys, in turn to each partition; as rows of the table, if they are landed."""
